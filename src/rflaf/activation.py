@@ -1,0 +1,187 @@
+"""A basis with coefficients: the activation sigma(z) = sum_i a_i B_i(z)."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rflaf.bases import Basis, get_basis
+from rflaf.bases.base import as_float
+from rflaf.fused import DEFAULT_TOL, Sigma, compile_activation
+
+
+class Activation:
+    """A function of one variable in a given basis. Immutable.
+
+    Calling it evaluates the basis itself, exactly. For large arrays `table()` gives a compiled
+    form whose cost does not depend on the number of basis functions.
+
+    Parameters
+    ----------
+    basis : Basis or str
+        A basis, or a name as for `rflaf.bases.get_basis`, with as many functions as there are
+        coefficients.
+    coefficients : array of n, optional
+        May be left out for a fixed activation, which has the coefficient 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rflaf import Activation
+    >>> from rflaf.bases import RBF
+    >>> basis = RBF(17)
+    >>> sigma = Activation(basis, basis.fit(np.tanh))
+    >>> bool(abs(sigma(0.5) - np.tanh(0.5)) < 1e-3)
+    True
+    >>> fast = sigma.table()
+    >>> fast(np.zeros((2, 3), dtype=np.float32)).dtype
+    dtype('float32')
+    """
+
+    __slots__ = ("_basis", "_coefficients")
+
+    def __init__(self, basis: Basis | str, coefficients: ArrayLike | None = None) -> None:
+        if coefficients is not None:
+            given = np.array(coefficients, dtype=np.float64)
+        if isinstance(basis, str):
+            basis = get_basis(basis) if coefficients is None else get_basis(basis, given.size)
+        if coefficients is None:
+            if basis.learnable:
+                raise ValueError(
+                    f"The 'coefficients' parameter of Activation must be given for {basis!r}. "
+                    "Only a fixed activation has a default."
+                )
+            given = np.ones(1)
+        if given.shape != (basis.n,):
+            raise ValueError(
+                f"The 'coefficients' parameter of Activation must be a vector of {basis.n} "
+                f"numbers, one for each basis function. Got shape {given.shape}."
+            )
+        if not np.isfinite(given).all():
+            raise ValueError(
+                "The 'coefficients' parameter of Activation must be finite. Got NaN or infinity."
+            )
+        given.setflags(write=False)
+        object.__setattr__(self, "_basis", basis)
+        object.__setattr__(self, "_coefficients", given)
+
+    @property
+    def basis(self) -> Basis:
+        """The basis."""
+        return self._basis  # type: ignore[attr-defined,no-any-return]
+
+    @property
+    def coefficients(self) -> NDArray[np.float64]:
+        """The N coefficients, read-only."""
+        return self._coefficients  # type: ignore[attr-defined,no-any-return]
+
+    def __call__(self, z: ArrayLike) -> NDArray[Any]:
+        """sigma(z), of z's shape, float32 for float32 and else float64."""
+        return self.basis.combine(self.coefficients, as_float(z))
+
+    def derivative(self, z: ArrayLike) -> NDArray[Any]:
+        """sigma'(z)."""
+        return self.basis.combine(self.coefficients, as_float(z), 1)
+
+    def even(self, z: ArrayLike) -> NDArray[Any]:
+        """The even part, (sigma(z) + sigma(-z)) / 2."""
+        z = as_float(z)
+        return (self(z) + self(-z)) / 2
+
+    def odd(self, z: ArrayLike) -> NDArray[Any]:
+        """The odd part, (sigma(z) - sigma(-z)) / 2."""
+        z = as_float(z)
+        return (self(z) - self(-z)) / 2
+
+    def table(self, tol: float = DEFAULT_TOL) -> Sigma:
+        """The compiled form, with an error of at most `tol` times the largest |sigma|.
+
+        It is callable on arrays of any shape, and what the functions of `rflaf.fused` take. For
+        powers and fixed activations it evaluates the formula, and `tol` does not matter.
+        """
+        if not 1e-13 <= tol <= 0.1:
+            raise ValueError(f"'tol' must be between 1e-13 and 0.1. Got {tol!r}.")
+        return compile_activation(self.basis, self.coefficients, float(tol))
+
+    def plot(self, ax: Any = None, *, n_points: int = 500, **line: Any) -> Any:
+        """Draw sigma over the grid and a quarter of its length on either side.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Default: the current ones.
+        line : dict
+            For matplotlib's `plot`: color, label and so on.
+
+        Returns
+        -------
+        The axes.
+        """
+        try:
+            from matplotlib import pyplot
+        except ImportError as error:
+            raise ImportError("Plotting needs matplotlib: pip install 'rflaf[plot]'.") from error
+        ax = pyplot.gca() if ax is None else ax
+        low, high = self.basis.grid
+        margin = (high - low) / 4
+        z = np.linspace(low - margin, high + margin, n_points)
+        ax.axvspan(low, high, color="0.5", alpha=0.08, lw=0)
+        ax.plot(z, self(z), **line)
+        ax.set_xlabel("z")
+        ax.set_ylabel("σ(z)")
+        return ax
+
+    def __mul__(self, factor: Any) -> Activation:
+        if not isinstance(factor, Real):
+            return NotImplemented
+        return Activation(self.basis, self.coefficients * float(factor))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> Activation:
+        if not isinstance(divisor, Real):
+            return NotImplemented
+        return Activation(self.basis, self.coefficients / float(divisor))
+
+    def __neg__(self) -> Activation:
+        return self * -1.0
+
+    def __add__(self, other: Any) -> Activation:
+        if not isinstance(other, Activation):
+            return NotImplemented
+        if self.basis != other.basis:
+            raise ValueError(
+                f"Activations can be added in one basis only. Got {self.basis!r} and "
+                f"{other.basis!r}."
+            )
+        return Activation(self.basis, self.coefficients + other.coefficients)
+
+    def __sub__(self, other: Any) -> Activation:
+        if not isinstance(other, Activation):
+            return NotImplemented
+        return self + (-other)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Activation):
+            return NotImplemented
+        same = np.array_equal(self.coefficients, other.coefficients)
+        return bool(same and self.basis == other.basis)
+
+    def __hash__(self) -> int:
+        return hash((self.basis, self.coefficients.tobytes()))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"An Activation cannot be changed: {name!r} is read-only.")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"An Activation cannot be changed: {name!r} is read-only.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Activation, (self.basis, self.coefficients)
+
+    def __repr__(self) -> str:
+        a = np.array2string(self.coefficients, threshold=6, precision=4, separator=", ")
+        return f"Activation({self.basis!r}, {a})"

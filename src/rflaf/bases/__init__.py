@@ -1,0 +1,28 @@
+"""Bases of one variable, in which an activation is sigma(z) = sum_i a_i B_i(z).
+
+>>> from rflaf.bases import get_basis
+>>> get_basis("rbf", 17)
+RBF(n=17, low=-2.0, high=2.0, width=0.25)
+>>> get_basis("tanh").learnable
+False
+"""
+
+from rflaf.bases.base import Basis
+from rflaf.bases.bspline import BSpline
+from rflaf.bases.chebyshev import Chebyshev
+from rflaf.bases.fixed import FIXED_ACTIVATIONS, Fixed
+from rflaf.bases.polynomial import Polynomial
+from rflaf.bases.rbf import RBF
+from rflaf.bases.registry import LEARNABLE_BASES, get_basis
+
+__all__ = [
+    "FIXED_ACTIVATIONS",
+    "LEARNABLE_BASES",
+    "RBF",
+    "BSpline",
+    "Basis",
+    "Chebyshev",
+    "Fixed",
+    "Polynomial",
+    "get_basis",
+]

@@ -1,0 +1,38 @@
+"""Bases by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rflaf.bases.base import Basis
+from rflaf.bases.bspline import BSpline
+from rflaf.bases.chebyshev import Chebyshev
+from rflaf.bases.fixed import FIXED_ACTIVATIONS, Fixed
+from rflaf.bases.polynomial import Polynomial
+from rflaf.bases.rbf import RBF
+
+# A new basis needs one line here to be had by name, and to be under the tests of all bases.
+LEARNABLE_BASES: dict[str, Callable[[int, float, float], Basis]] = {
+    "rbf": RBF,
+    "bspline": BSpline,
+    "polynomial": Polynomial,
+    "chebyshev": Chebyshev,
+}
+
+
+def get_basis(
+    basis: str | Basis, n: int = 32, grid: tuple[float, float] = (-2.0, 2.0)
+) -> Basis:
+    """The basis of a name, with `n` functions on `grid`; a Basis is given back as it is.
+
+    >>> get_basis("bspline", 16).n
+    16
+    """
+    if isinstance(basis, Basis):
+        return basis
+    if basis in LEARNABLE_BASES:
+        return LEARNABLE_BASES[basis](n, *grid)
+    if basis in FIXED_ACTIVATIONS:
+        return Fixed(basis, *grid)
+    known = ", ".join([*LEARNABLE_BASES, *FIXED_ACTIVATIONS])
+    raise ValueError(f"Unknown basis {basis!r}. Expected a Basis or one of: {known}.")

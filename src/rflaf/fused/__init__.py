@@ -1,0 +1,34 @@
+"""Kernels whose cost does not depend on the number of basis functions.
+
+`reference` is what they compute, in NumPy; `cpu` computes it fast. numba is imported when a kernel
+is first called, not before.
+"""
+
+from rflaf.fused.cpu import adjoint, apply, predict, predict_inputs, row_moments, slope
+from rflaf.fused.table import (
+    DEFAULT_TOL,
+    Direct,
+    Layout,
+    Sigma,
+    Table,
+    basis_layout,
+    compile_activation,
+)
+from rflaf.fused.threads import thread_count
+
+__all__ = [
+    "DEFAULT_TOL",
+    "Direct",
+    "Layout",
+    "Sigma",
+    "Table",
+    "adjoint",
+    "apply",
+    "basis_layout",
+    "compile_activation",
+    "predict",
+    "predict_inputs",
+    "row_moments",
+    "slope",
+    "thread_count",
+]

@@ -1,0 +1,259 @@
+"""The kernels of `reference`, compiled and threaded: same functions, same arguments.
+
+Tables run through the loops in `jit`; activations without a table run through NumPy on blocks of
+rows. Neither makes an n × M × N array, nor, but for its result, an n × M one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from rflaf.fused.reference import Upstream
+from rflaf.fused.rows import Rows, UpstreamRows, flat, for_each, has_flat_rows, split_rows
+from rflaf.fused.table import Array, Direct, Float64, Sigma, Table
+from rflaf.fused.threads import parallel
+
+_CHUNK = 1 << 15  # elements: about 20 microseconds of work, and a block that fits the cache
+_SPREAD_CHUNK = 3 << 15  # larger, because each has sums of its own,
+_MAX_SPREAD_CHUNKS = 64  # and no more of them than this
+_PRODUCT_BLOCK = 1 << 20  # elements of a block that goes through a matrix product
+_FUSED_INPUTS = 32  # up to so many, projecting inside the kernel beats a matrix product
+_FUSED_OUTPUTS = 16  # and so does the kernel's dot product up to so many
+
+
+def apply(sigma: Sigma, z: Any, out: Array | None = None) -> Array:
+    """sigma(z), for an array of any shape, into `out` where it is given (it may be z itself)."""
+    z = _as_float(z)
+    result = _new_or_checked(out, z)
+    if z.ndim != 2 or (z.flags.c_contiguous and result.flags.c_contiguous):
+        if not result.flags.c_contiguous:
+            result[...] = apply(sigma, z)
+            return result
+        source, target = np.ascontiguousarray(z).reshape(-1), result.reshape(-1)
+        whole = source.size // 8192 * 8192  # rows of our own making, and what is left
+        _apply_matrix(sigma, source[:whole].reshape(-1, 8192), target[:whole].reshape(-1, 8192))
+        _apply_matrix(sigma, source[None, whole:], target[None, whole:])
+    elif has_flat_rows(result):
+        _apply_matrix(sigma, z, result)
+    else:
+        result[...] = apply(sigma, z)
+    return result
+
+
+def slope(sigma: Sigma, z: Any, upstream: Upstream, out: Array | None = None) -> Array:
+    """sigma'(z) times the upstream matrix, element by element: the gradient in z."""
+    z = _as_matrix(z)
+    result = _new_or_checked(out, z)
+    if not has_flat_rows(result):
+        result[...] = slope(sigma, z, upstream)
+        return result
+    weights = UpstreamRows(upstream, z.shape, z.dtype)
+    if isinstance(sigma, Direct):
+
+        def task(rows: slice) -> None:
+            slopes = sigma.basis.combine(sigma.coefficients, z[rows], 1)
+            np.multiply(slopes, weights.block(rows), out=result[rows])
+
+    else:
+        from rflaf.fused.jit import slope_rows
+
+        source, target = Rows(z), Rows(result, writeable=True)
+        table = sigma.in_dtype(z.dtype)
+
+        def task(rows: slice) -> None:
+            n = rows.stop - rows.start
+            slope_rows(*source[rows], z.shape[1], *table, *weights[rows], *target[rows], n)
+
+    for_each(task, split_rows(z.shape, _CHUNK))
+    return result
+
+
+def predict(sigma: Sigma, z: Any, v: Any) -> Array:
+    """sigma(Z) V, without storing sigma(Z)."""
+    z = _as_matrix(z)
+    v, right, out = _prepare_outputs(v, z.shape, z.dtype)
+    if isinstance(sigma, Table) and 0 < right.shape[0] <= _FUSED_OUTPUTS:
+        from rflaf.fused.jit import predict_rows
+
+        source, table, v_rows = Rows(z), sigma.in_dtype(z.dtype), flat(right)
+
+        def task(rows: slice) -> None:
+            n = rows.stop - rows.start
+            predict_rows(*source[rows], z.shape[1], *table, v_rows, out[rows], n)
+
+        for_each(task, split_rows(z.shape, _CHUNK))
+    else:
+        for rows in split_rows(z.shape, _PRODUCT_BLOCK):
+            np.matmul(apply(sigma, z[rows]), right.T, out=out[rows])
+    return out[:, 0] if v.ndim == 1 else out
+
+
+def predict_inputs(sigma: Sigma, x: Any, w: Any, v: Any) -> Array:
+    """sigma(X W) V from the inputs, which may be sparse, without storing X W."""
+    x = x.tocsr() if sparse.issparse(x) else _as_matrix(x, "x")
+    dtype = np.dtype(np.float32 if x.dtype == np.float32 else np.float64)
+    w = np.ascontiguousarray(w, dtype)
+    if w.ndim != 2 or w.shape[0] != x.shape[1]:
+        raise ValueError(
+            f"'w' must have {x.shape[1]} rows, one for each column of 'x'. Got shape {w.shape}."
+        )
+    shape = x.shape[0], w.shape[1]
+    v, right, out = _prepare_outputs(v, shape, dtype)
+    small = x.shape[1] <= _FUSED_INPUTS and 0 < right.shape[0] <= _FUSED_OUTPUTS
+    if isinstance(sigma, Table) and small and not sparse.issparse(x):
+        from rflaf.fused.jit import predict_inputs_rows
+
+        source, table, v_rows, weights = Rows(x), sigma.in_dtype(dtype), flat(right), flat(w)
+
+        def task(rows: slice) -> None:
+            n = rows.stop - rows.start
+            x_rows, stride = source[rows]
+            predict_inputs_rows(
+                x_rows, stride, w.shape[0], weights, w.shape[1], *table, v_rows, out[rows], n
+            )
+
+        for_each(task, split_rows(shape, _CHUNK))
+    else:
+        for rows in split_rows(shape, _PRODUCT_BLOCK):
+            z = np.asarray(x[rows] @ w, dtype)
+            np.matmul(apply(sigma, z, out=z), right.T, out=out[rows])
+    return out[:, 0] if v.ndim == 1 else out
+
+
+def adjoint(sigma: Sigma, z: Any, upstream: Upstream) -> Float64:
+    """sum over n, m of G_nm B_i(z_nm): the gradient for the N coefficients."""
+    z = _as_matrix(z)
+    weights = UpstreamRows(upstream, z.shape, z.dtype)
+    ranges = split_rows(z.shape, _SPREAD_CHUNK, _MAX_SPREAD_CHUNKS)
+    if isinstance(sigma, Direct):
+        gradients = np.zeros((len(ranges), sigma.basis.n))
+
+        def task(k: int) -> None:
+            for rows in split_rows(z[ranges[k]].shape, _CHUNK):
+                at = slice(ranges[k].start + rows.start, ranges[k].start + rows.stop)
+                g = weights.block(at)
+                for i, values in enumerate(sigma.basis.functions(z[at])):
+                    gradients[k, i] += np.sum(values * g, dtype=np.float64)
+
+        with np.errstate(invalid="ignore", over="ignore"):
+            parallel(task, len(ranges))
+        return np.asarray(gradients.sum(axis=0))
+
+    spread = _spreader(sigma, z, weights)
+    moments, tails = _cell_sums(sigma, len(ranges))
+    parallel(
+        lambda k: spread(ranges[k], moments[k : k + 1], tails[k : k + 1]),
+        len(ranges),
+    )
+    return sigma.layout.pull_back(moments.sum(axis=0), tails.sum(axis=0))
+
+
+def row_moments(sigma: Sigma, z: Any, v: Any) -> Float64:
+    """sum over m of v_m B_i(z_nm), n × N: the design matrix of the coefficients for a fixed v."""
+    z = _as_matrix(z)
+    v = np.ascontiguousarray(v, z.dtype)
+    if v.shape != (z.shape[1],):
+        raise ValueError(
+            f"'v' must be a vector of {z.shape[1]} numbers, one for each column of 'z'. "
+            f"Got shape {v.shape}."
+        )
+    out = np.zeros((z.shape[0], sigma.basis.n))
+    if isinstance(sigma, Direct):
+
+        def task(rows: slice) -> None:
+            for i, values in enumerate(sigma.basis.functions(z[rows])):
+                out[rows, i] = values @ v
+
+        for_each(task, split_rows(z.shape, _CHUNK))
+        return out
+
+    spread = _spreader(sigma, z, UpstreamRows((np.ones(z.shape[0]), v), z.shape, z.dtype))
+
+    def task(rows: slice) -> None:
+        moments, tails = _cell_sums(sigma, rows.stop - rows.start)
+        spread(rows, moments, tails)
+        out[rows] = sigma.layout.pull_back(moments, tails)
+
+    # each row has sums of its own: bound what a range of them takes
+    for_each(task, split_rows((z.shape[0], max(z.shape[1], 4 * sigma.layout.n_cells)), _CHUNK))
+    return out
+
+
+def _apply_matrix(sigma: Sigma, z: Array, out: Array) -> None:
+    if isinstance(sigma, Direct):
+
+        def task(rows: slice) -> None:
+            out[rows] = sigma.basis.combine(sigma.coefficients, z[rows])
+
+    else:
+        from rflaf.fused.jit import apply_rows
+
+        if sigma.frame[6:].any() and np.may_share_memory(z, out):
+            z = z.copy()  # linear tails look at z again after the cubics
+        source, target = Rows(z), Rows(out, writeable=True)
+        table = sigma.in_dtype(z.dtype)
+
+        def task(rows: slice) -> None:
+            n = rows.stop - rows.start
+            apply_rows(*source[rows], z.shape[1], *table, *target[rows], n)
+
+    for_each(task, split_rows(z.shape, _CHUNK))
+
+
+def _spreader(sigma: Table, z: Array, weights: UpstreamRows) -> Any:
+    from rflaf.fused.jit import spread_rows
+
+    source = Rows(z)
+    frame = sigma.in_dtype(z.dtype)[1]
+
+    def spread(rows: slice, moments: Float64, tails: Float64) -> None:
+        n = rows.stop - rows.start
+        spread_rows(*source[rows], z.shape[1], frame, *weights[rows], moments, tails, n)
+
+    return spread
+
+
+def _cell_sums(sigma: Table, n: int) -> tuple[Float64, Float64]:
+    moments = np.zeros((n, sigma.layout.n_cells + 1, 4))
+    return moments, np.zeros((n, 2 if sigma.basis.tail == "linear" else 0))
+
+
+def _prepare_outputs(
+    v: Any, shape: tuple[int, int], dtype: np.dtype[Any]
+) -> tuple[Array, Array, Array]:
+    v = np.asarray(v, dtype)
+    if v.ndim not in (1, 2) or v.shape[0] != shape[1]:
+        raise ValueError(
+            f"'v' must have {shape[1]} rows, one for each random feature. Got shape {v.shape}."
+        )
+    right = np.ascontiguousarray(v.reshape(shape[1], -1 if v.size else int(v.ndim == 1)).T)
+    return v, right, np.zeros((shape[0], right.shape[0]), dtype)
+
+
+def _as_float(z: Any, name: str = "z") -> Array:
+    array = np.asarray(z)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name!r} must be an array of real numbers. Got dtype {array.dtype}.")
+    dtype = np.dtype(np.float32 if array.dtype == np.float32 else np.float64)
+    return np.require(array, dtype, ["ALIGNED"])
+
+
+def _as_matrix(z: Any, name: str = "z") -> Array:
+    array = _as_float(z, name)
+    if array.ndim != 2:
+        raise ValueError(f"{name!r} must be a matrix. Got shape {array.shape}.")
+    return array
+
+
+def _new_or_checked(out: Array | None, z: Array) -> Array:
+    if out is None:
+        return np.empty(z.shape, z.dtype)
+    if out.shape != z.shape or out.dtype != z.dtype or not out.flags.writeable:
+        raise ValueError(
+            f"'out' must be a writeable array of shape {z.shape} and dtype {z.dtype}. "
+            f"Got shape {out.shape}, dtype {out.dtype}."
+        )
+    return out

@@ -1,0 +1,28 @@
+"""Import every module of the installed wheel, and use it: python check_wheel.py SITE_FOLDER."""
+
+import importlib
+import pathlib
+import pkgutil
+import sys
+
+import numpy as np
+
+import rflaf
+
+site = pathlib.Path(sys.argv[1]).resolve()
+found = pathlib.Path(rflaf.__file__).resolve()
+if site not in found.parents:
+    sys.exit(f"rflaf was imported from {found}, not from the wheel in {site}")
+
+names = [m.name for m in pkgutil.walk_packages(rflaf.__path__, "rflaf.")]
+for name in names:
+    importlib.import_module(name)
+if not (found.parent / "py.typed").exists():
+    sys.exit("the wheel has no py.typed")
+
+basis = rflaf.bases.RBF(17)
+sigma = rflaf.Activation(basis, basis.fit(np.tanh))
+z = np.linspace(-2, 2, 1001, dtype=np.float32)
+if not np.allclose(sigma.table()(z), np.tanh(z), atol=1e-3):
+    sys.exit("the wheel's kernels give a wrong answer")
+print(f"wheel {rflaf.__version__}: {len(names)} modules import, the kernels run")
