@@ -134,8 +134,7 @@ class Basis(ABC):
         if ridge:
             design = np.vstack([design, np.sqrt(ridge * points.size) * np.eye(self.n)])
             values = np.concatenate([values, np.zeros(self.n)])
-        solution: NDArray[np.float64] = np.linalg.lstsq(design, values, rcond=None)[0]
-        return solution
+        return np.linalg.lstsq(design, values, rcond=None)[0].astype(np.float64)
 
     def _inside(self, z: Array) -> Array:
         if self.tail in ("constant", "linear"):

@@ -172,13 +172,13 @@ def row_moments(sigma: Sigma, z: Any, v: Any) -> Float64:
 
     spread = _spreader(sigma, z, UpstreamRows((np.ones(z.shape[0]), v), z.shape, z.dtype))
 
-    def task(rows: slice) -> None:
+    def gather(rows: slice) -> None:
         moments, tails = _cell_sums(sigma, rows.stop - rows.start)
         spread(rows, moments, tails)
         out[rows] = sigma.layout.pull_back(moments, tails)
 
     # each row has sums of its own: bound what a range of them takes
-    for_each(task, split_rows((z.shape[0], max(z.shape[1], 4 * sigma.layout.n_cells)), _CHUNK))
+    for_each(gather, split_rows((z.shape[0], max(z.shape[1], 4 * sigma.layout.n_cells)), _CHUNK))
     return out
 
 
