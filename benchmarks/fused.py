@@ -1,7 +1,7 @@
 """The fused kernels against the dense way: python benchmarks/fused.py
 
-The dense way is that of the paper's code: exp(...) for each of N centres, stacked to n × M × N, times
-the coefficients, in float32. Batch 128, M = 3000, d = 9, as in its protein task.
+The dense way is that of the paper's code: exp(...) for each of N centres, stacked to n × M × N,
+times the coefficients, in float32. Batch 128, M = 3000, d = 9, as in its protein task.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,11 +111,10 @@ def against_dense() -> list[dict[str, Any]]:
 def flat_in_n() -> list[dict[str, Any]]:
     few, many = learned(9).table(), learned(257).table()
     rows = []
-    for what, run in (
-        ("forward", lambda t: fused.apply(t, Z)),
-        ("adjoint", lambda t: fused.adjoint(t, Z, G)),
-    ):
-        first, second = best_seconds(lambda: run(few), lambda: run(many), repeats=41)
+    for what, kernel, rest in (("forward", fused.apply, ()), ("adjoint", fused.adjoint, (G,))):
+        first, second = best_seconds(
+            partial(kernel, few, Z, *rest), partial(kernel, many, Z, *rest), repeats=41
+        )
         rows.append(
             {
                 "what": f"{what}: N = 257 against N = 9",
