@@ -2,5 +2,6 @@
 
 from rflaf._version import __version__
 from rflaf.activation import Activation
+from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 
-__all__ = ["Activation", "__version__"]
+__all__ = ["Activation", "RFLAFClassifier", "RFLAFRegressor", "RandomFeatures", "__version__"]

@@ -1,0 +1,223 @@
+"""What the regressor and the classifier share: parameters, inputs, learning, inspection."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from rflaf import fused
+from rflaf.activation import Activation
+from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, get_basis
+from rflaf.estimators.inspection import InspectionMixin
+from rflaf.estimators.progress import Progress
+from rflaf.estimators.scaling import column_moments, standardise
+from rflaf.projection import PROJECTIONS, draw
+from rflaf.solvers.varpro import FILL, Learned, apply_metric, learn_activation
+
+Array = NDArray[Any]
+
+FEW_ROWS = 100  # below this nothing can be held out, and the activation is not learned
+
+
+class BaseRFLAF(InspectionMixin, BaseEstimator):
+    """Common part of RFLAFRegressor and RFLAFClassifier."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "activation": [StrOptions({*LEARNABLE_BASES, *FIXED_ACTIVATIONS}), Basis, Activation],
+        "n_basis": [Interval(Integral, 1, None, closed="left")],
+        "grid": [tuple, list],
+        "metric": [StrOptions({"auto", "full", "diagonal", "none"})],
+        "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 0.5, closed="neither")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, 1, closed="left")],
+        "l1": [Interval(Real, 0, None, closed="left")],
+        "smoothness": [Interval(Real, 0, None, closed="left")],
+        "projection": [StrOptions(set(PROJECTIONS))],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 1000,
+        *,
+        activation: str | Basis | Activation = "rbf",
+        n_basis: int = 32,
+        grid: tuple[float, float] = (-2.0, 2.0),
+        metric: str = "auto",
+        alpha: float | str = "auto",
+        solver: str = "auto",
+        fit_intercept: bool = True,
+        validation_fraction: float = 0.1,
+        max_iter: int = 140,
+        tol: float = 1e-3,
+        l1: float = 0.0,
+        smoothness: float = 0.0,
+        projection: str = "gaussian",
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.activation = activation
+        self.n_basis = n_basis
+        self.grid = grid
+        self.metric = metric
+        self.alpha = alpha
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.validation_fraction = validation_fraction
+        self.max_iter = max_iter
+        self.tol = tol
+        self.l1 = l1
+        self.smoothness = smoothness
+        self.projection = projection
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_inputs(self, X: Any, reset: bool) -> Any:
+        return validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]
+        )
+
+    def _check_weights(self, sample_weight: Any, X: Any) -> Array:
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if weights.sum() <= 0:
+            raise ValueError("'sample_weight' must have a positive entry. Got only zeros.")
+        return weights
+
+    def _learn(self, X: Any, targets: Array, weights: Array) -> tuple[Any, np.random.Generator]:
+        """Standardise, draw W, learn activation and metric; sets the fitted attributes of these.
+
+        Returns the standardised inputs, and the generator for what is drawn later.
+        """
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        rng = np.random.default_rng(seed)
+        basis, given = self._resolve_basis()
+        few = np.count_nonzero(weights) < FEW_ROWS
+        old = self._previous() if self.warm_start else None
+        self.mean_, self.scale_ = column_moments(X, weights)
+        dtype = np.float64 if few and X.dtype == np.float64 else np.float32
+        x = standardise(X, self.mean_, self.scale_, dtype)
+        w = draw(self.projection, X.shape[1], self.n_components, rng, dtype)
+        kind = resolve_metric(self.metric, *X.shape)
+        learned = self._start_without_learning(basis, given, X.shape[1])
+        history: list[dict[str, float]] = []
+        frozen = not basis.learnable or given is not None
+        if not few and self.max_iter and not (frozen and kind == "none"):
+            with Progress("learning the activation", self.max_iter, self.verbose) as progress:
+                learned = learn_activation(
+                    x,
+                    targets.astype(dtype),
+                    basis,
+                    metric=kind,
+                    projection=w,
+                    rng=rng,
+                    weights=weights,
+                    alpha=None if self.alpha == "auto" else float(self.alpha),
+                    start=old,
+                    scales=self.scale_,
+                    coefficients=given,
+                    fit_intercept=self.fit_intercept,
+                    l1=self.l1,
+                    smoothness=self.smoothness,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    callback=progress.step,
+                )
+            history = learned.history
+        self.activation_ = Activation(basis, learned.coefficients)
+        self.metric_ = learned.metric
+        self.projection_ = w
+        self.components_ = apply_metric(learned.metric, w).astype(dtype)
+        self.history_ = history
+        self.n_iter_ = len(history)
+        self._start_alpha = learned.alpha
+        self._table: fused.Sigma | None = None
+        self._measure_coverage(x, rng)
+        return x, rng
+
+    def _resolve_basis(self) -> tuple[Basis, Array | None]:
+        """The basis, and coefficients where they are given and not to be learned."""
+        if isinstance(self.activation, Activation):
+            return self.activation.basis, self.activation.coefficients
+        if len(self.grid) != 2:
+            raise ValueError(f"'grid' must be (low, high). Got {self.grid!r}.")
+        basis = get_basis(self.activation, self.n_basis, (self.grid[0], self.grid[1]))
+        return basis, None if basis.learnable else np.ones(1)
+
+    def _start_without_learning(self, basis: Basis, given: Array | None, d: int) -> Learned:
+        if given is None:
+            given = basis.fit(lambda z: np.cos(1.5 * z) + np.sin(1.5 * z), ridge=1e-8)
+        return Learned(given, np.full(d, FILL / np.sqrt(max(d, 1))), 1e-3)
+
+    def _previous(self) -> Learned | None:
+        if not hasattr(self, "activation_"):
+            return None
+        return Learned(self.activation_.coefficients, self.metric_, self.alpha_)
+
+    def _sigma(self) -> fused.Sigma:
+        """The compiled activation, made when it is first needed."""
+        table: fused.Sigma | None = getattr(self, "_table", None)
+        if table is None:
+            table = self._table = self.activation_.table()
+        return table
+
+    def _standardised(self, X: Any) -> Any:
+        return standardise(X, self.mean_, self.scale_, self.components_.dtype)
+
+    def _scores(self, X: Any) -> Array:
+        """Phi V + intercept, n × C, block by block, in the precision of X."""
+        check_is_fitted(self)
+        X = self._check_inputs(X, reset=False)
+        v = self.coef_.reshape(self.coef_.shape[0], -1)
+        out = np.empty((X.shape[0], v.shape[1]))
+        step = max(1, (1 << 23) // max(X.shape[1], 1))
+        for start in range(0, X.shape[0], step):
+            rows = slice(start, start + step)
+            x = self._standardised(X[rows])
+            out[rows] = fused.predict_inputs(self._sigma(), x, self.components_, v)
+        out += self.intercept_
+        return out.astype(X.dtype, copy=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("_table", None)  # compiled anew after loading
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.non_deterministic = False
+        return tags
+
+
+def quiet_blas(n: int, m: int) -> Any:
+    """One BLAS thread for small problems, where handing work around costs more than it saves."""
+    return threadpool_limits(limits=1 if n * m <= 4_000_000 else None, user_api="blas")
+
+
+def resolve_metric(metric: str, n: int, d: int) -> Any:
+    """What "auto" means: as many unknowns as the rows can tell.
+
+    A full metric has d² unknowns; it is worth far more than a diagonal one where there are rows
+    enough to learn it.
+    """
+    if metric != "auto":
+        return metric
+    if d <= 64 and 4 * d * d <= n:
+        return "full"
+    return "diagonal" if 10 * d <= n and d <= 1000 else "none"

@@ -1,0 +1,109 @@
+"""RandomFeatures: the features themselves, for pipelines."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import _fit_context as fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rflaf import fused
+from rflaf.activation import Activation
+from rflaf.bases import FIXED_ACTIVATIONS
+from rflaf.estimators.scaling import column_moments, standardise
+from rflaf.projection import PROJECTIONS, draw
+
+
+class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """sigma(X W) for a fixed or an already learned activation, as a transformer.
+
+    Parameters
+    ----------
+    n_components : int
+        Random features, M.
+    activation : str or Activation
+        The name of a fixed activation, or one that a model has learned (`model.activation_`).
+    scale : float
+        Standard deviation of Z for standardised inputs.
+    standardise : bool
+        Whether to standardise the columns first.
+    projection : {"gaussian", "orthogonal"}
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    components_ : array, d × M
+    activation_ : Activation
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rflaf import RandomFeatures
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> RandomFeatures(20, activation="tanh", random_state=0).fit_transform(X).shape
+    (50, 20)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "activation": [StrOptions(set(FIXED_ACTIVATIONS)), Activation],
+        "scale": [Interval(Real, 0, None, closed="neither")],
+        "standardise": ["boolean"],
+        "projection": [StrOptions(set(PROJECTIONS))],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 1000,
+        *,
+        activation: str | Activation = "relu",
+        scale: float = 1.0,
+        standardise: bool = True,
+        projection: str = "gaussian",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.activation = activation
+        self.scale = scale
+        self.standardise = standardise
+        self.projection = projection
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> RandomFeatures:
+        """Measure the columns, and draw W."""
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        d = X.shape[1]
+        self.mean_, self.scale_ = np.zeros(d), np.ones(d)
+        if self.standardise:
+            self.mean_, self.scale_ = column_moments(X, np.ones(X.shape[0]))
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        w = draw(self.projection, d, self.n_components, np.random.default_rng(seed), X.dtype)
+        self.components_ = w * X.dtype.type(self.scale / np.sqrt(d))
+        given = self.activation
+        self.activation_ = given if isinstance(given, Activation) else Activation(given)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The features, n × M, of X's precision."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        x = standardise(X, self.mean_, self.scale_, X.dtype)
+        z = np.asarray(x @ self.components_.astype(X.dtype))
+        return fused.apply(self.activation_.table(), z, out=z)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,91 @@
+"""Looking at a fitted model."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+
+class InspectionMixin:
+    """Importances, the activation's picture, a summary."""
+
+    activation_: Any
+    metric_: NDArray[Any]
+    components_: NDArray[Any]
+    scale_: NDArray[Any]
+
+    @property
+    def feature_importances_(self) -> NDArray[Any]:
+        """The diagonal of L L' over its sum: how much of Z each standardised input makes.
+
+        Columns that do not vary, and those that learning has silenced, have (nearly) none.
+        """
+        check_is_fitted(self)
+        metric = np.asarray(self.metric_)
+        share = np.sum(metric**2, axis=1) if metric.ndim == 2 else metric**2
+        share = np.where(self.scale_ > 0, share, 0.0)
+        total = share.sum()
+        return share / total if total > 0 else share
+
+    def _measure_coverage(self, x: Any, rng: np.random.Generator) -> None:
+        """What share of Z lies inside the grid, on a sample; sets grid_coverage_ and z_sample_."""
+        rows = rng.choice(x.shape[0], min(x.shape[0], 1000), replace=False)
+        columns = rng.choice(self.components_.shape[1], min(self.components_.shape[1], 200), False)
+        z = np.asarray(x[np.sort(rows)] @ self.components_[:, columns]).ravel()
+        low, high = self.activation_.basis.grid
+        direct = self.activation_.basis.tail == "direct"
+        self.grid_coverage_ = 1.0 if direct else float(np.mean((z >= low) & (z <= high)))
+        self.z_sample_ = rng.choice(z, min(z.size, 2000), replace=False).astype(np.float32)
+        if self.grid_coverage_ < 0.9:
+            warnings.warn(
+                f"Only {self.grid_coverage_:.0%} of the projected inputs lie inside the grid "
+                f"[{low:g}, {high:g}], where the activation can be shaped. A wider 'grid' and more "
+                "'n_basis' may help.",
+                UserWarning,
+                stacklevel=5,
+            )
+
+    def plot_activation(self, ax: Any = None) -> Any:
+        """Draw the learned activation, and under it the histogram of what it is applied to."""
+        check_is_fitted(self)
+        ax = self.activation_.plot(ax, color="C3", lw=2)
+        below = ax.twinx()
+        below.hist(self.z_sample_, bins=60, range=ax.get_xlim(), color="0.6", alpha=0.35)
+        below.set_yticks([])
+        below.set_ylim(0, 3 * max(below.get_ylim()[1], 1))
+        ax.set_zorder(below.get_zorder() + 1)
+        ax.patch.set_visible(False)
+        ax.set_title("learned activation" if self.activation_.basis.learnable else "activation")
+        return ax
+
+    def summary(self) -> str:
+        """A few lines on what was fitted."""
+        check_is_fitted(self)
+        model: Any = self
+        metric = {2: "full", 1: "diagonal", 0: "none"}[np.ndim(self.metric_)]
+        losses = [record["loss"] for record in model.history_]
+        lines = [
+            f"{type(self).__name__}: {self.components_.shape[1]} random features of "
+            f"{self.components_.shape[0]} inputs",
+            f"  activation     {self.activation_.basis!r}",
+            f"  metric         {metric}",
+            f"  alpha          {model.alpha_:.3g}",
+            f"  grid coverage  {model.grid_coverage_:.1%}",
+        ]
+        if losses:
+            edge = max(1, len(losses) // 10)
+            lines.append(
+                f"  learned in     {model.n_iter_} steps; held-out loss of the sketches "
+                f"{np.mean(losses[:edge]):.4g} -> {np.mean(losses[-edge:]):.4g}"
+            )
+        names = getattr(self, "feature_names_in_", None)
+        order = np.argsort(self.feature_importances_)[::-1][:5]
+        shown = ", ".join(
+            f"{names[i] if names is not None else f'x{i}'} {self.feature_importances_[i]:.0%}"
+            for i in order
+        )
+        return "\n".join([*lines, f"  inputs         {shown}"])

@@ -1,0 +1,264 @@
+"""RFLAFRegressor."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import linalg
+from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rflaf.estimators.base import FEW_ROWS, Array, BaseRFLAF, quiet_blas
+from rflaf.solvers.ridge import NormalEquations, choose_alpha, gcv_losses
+from rflaf.solvers.varpro import features
+
+_BLOCK = 1 << 23  # features of a block of rows
+_POSTERIOR_WIDTH = 5000  # up to so many features the posterior is kept for return_std
+
+
+class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
+    """Random feature regression that learns its activation function. No tuning needed.
+
+    f(x) = sum_m v_m sigma(w_m · L x) + intercept. The w_m are random and stay as drawn; sigma, a
+    linear map L of the standardised inputs and the penalty are learned through the held-out error
+    of the exact ridge solution; v is solved for exactly, on all rows, at the end.
+
+    Parameters
+    ----------
+    n_components : int
+        Random features, M.
+    activation : str, Basis or Activation
+        A basis to learn in ("rbf", "bspline", "chebyshev", "polynomial", or a Basis), a fixed
+        activation ("relu", "cos", "tanh", ...), or an Activation to use as it is.
+    n_basis : int
+        Basis functions, N, where `activation` is a name. The cost does not depend on it.
+    grid : (float, float)
+        Where the basis lives. Projected inputs start with 97 % of them inside [-2, 2].
+    metric : {"auto", "full", "diagonal", "none"}
+        The map L. "full" finds directions, "diagonal" gives each input a scale, "none" leaves the
+        standardised inputs as they are. "auto" takes what the number of rows allows.
+    alpha : "auto" or float
+        Penalty: mean squared error of the target in units of its variance, plus alpha |v|².
+    solver : {"auto", "ridge"}
+        How v is found. Both mean the exact solution by normal equations.
+    fit_intercept : bool
+    validation_fraction : float
+        Share of the rows that choose `alpha` for the last solve, which then uses all rows.
+    max_iter, tol : int, float
+        Steps for learning sigma and L (0: none), and the least relative gain of a stage of them.
+    l1, smoothness : float
+        Penalties on sigma's coefficients: their mean |a|, and their mean squared second difference.
+    projection : {"gaussian", "orthogonal"}
+        How the w_m are drawn.
+    warm_start : bool
+        Start learning from the sigma, L and alpha of the last fit.
+    random_state : int, RandomState or None
+        The same seed gives the same model, whatever the number of threads.
+    verbose : int
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    activation_ : Activation
+        The learned sigma: call it, plot it, compile it.
+    coef_ : array, M or M × C
+    intercept_ : float or array of C
+    metric_ : array, d × d or d
+        L, for standardised inputs.
+    alpha_ : float
+    history_ : list of dict
+        Held-out loss, penalty and width of the sketch at each step.
+    n_iter_ : int
+    grid_coverage_ : float
+        Share of the projected inputs inside the grid.
+    feature_importances_ : array of d
+    noise_ : float or array of C
+        Estimated standard deviation of the target's noise.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from rflaf import RFLAFRegressor
+    >>> X, y = make_friedman1(n_samples=1200, noise=0.1, random_state=0)
+    >>> model = RFLAFRegressor(n_components=300, random_state=0).fit(X[:1000], y[:1000])
+    >>> bool(model.score(X[1000:], y[1000:]) > 0.98)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseRFLAF._parameter_constraints,
+        "solver": [StrOptions({"auto", "ridge"})],
+    }
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RFLAFRegressor:
+        """Learn from rows X, n × d (dense or sparse), and targets y, n or n × C."""
+        X, targets, weights = self._check_rows(X, y, sample_weight, reset=True)
+        _check_memory(self.n_components)
+        share = weights / weights.sum()
+        self._y_mean = share @ targets
+        spread = np.sqrt(share @ (targets - self._y_mean) ** 2)
+        level = np.abs(targets).max(axis=0)
+        self._y_scale = np.where(spread > 1e-14 * level, spread, 1.0)
+        if not self.fit_intercept:
+            self._y_mean = np.zeros_like(self._y_mean)
+        scaled = (targets - self._y_mean) / self._y_scale
+        with quiet_blas(X.shape[0], self.n_components):
+            x, self._rng = self._learn(X, scaled, weights)
+            empty = NormalEquations.empty(self.n_components, scaled.shape[1])
+            self._fit_sums = self._held_sums = empty
+            self._add_rows(x, scaled, weights)
+            self._solve()
+        if not self.warm_start:
+            del self._fit_sums, self._held_sums
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RFLAFRegressor:
+        """Add rows to the model.
+
+        The first call is a fit: standardisation, activation and metric come from its rows and stay
+        from then on, so give it a few thousand. Later calls add their rows to the sums, and the
+        output weights are those of all rows so far.
+        """
+        if not hasattr(self, "components_") or not hasattr(self, "_fit_sums"):
+            keep, self.warm_start = self.warm_start, True
+            try:
+                return self.fit(X, y, sample_weight)
+            finally:
+                self.warm_start = keep
+        X, targets, weights = self._check_rows(X, y, sample_weight, reset=False)
+        scaled = (targets - self._y_mean) / self._y_scale
+        self._add_rows(self._standardised(X), scaled, weights)
+        self._solve()
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predictions of X's precision; with `return_std` also the standard deviation of each.
+
+        The deviation is that of a new observation: noise, and what the weights do not know.
+        """
+        scores = self._scores(X)
+        prediction = scores[:, 0] if self._single_target else scores
+        if not return_std:
+            return prediction
+        std = self._standard_deviation(X)
+        return prediction, std[:, 0] if self._single_target else std
+
+    def _check_rows(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool
+    ) -> tuple[Any, Array, Array]:
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            multi_output=True,
+            y_numeric=True,
+        )
+        if reset:
+            self._single_target = y.ndim == 1
+        targets = np.asarray(y, np.float64).reshape(X.shape[0], -1)
+        return X, targets, self._check_weights(sample_weight, X)
+
+    def _add_rows(self, x: Any, y: Array, weights: Array) -> None:
+        """Add rows to the sums, a share of them to those that are held out."""
+        few = np.count_nonzero(weights) < FEW_ROWS
+        held = np.zeros(len(y), bool)
+        if not few and self.alpha == "auto":
+            held = self._rng.random(len(y)) < self.validation_fraction
+        plain = bool((weights == 1).all())
+        step = max(1, _BLOCK // self.n_components)
+        sums = {True: self._held_sums, False: self._fit_sums}
+        for which in (False, True):
+            total = NormalEquations.empty(self.n_components, y.shape[1])
+            rows = np.flatnonzero((held == which) & (weights > 0))
+            for start in range(0, rows.size, step):
+                at = rows[start : start + step]
+                _, phi = features(self._sigma(), x[at], self.components_)
+                total.add(phi, y[at].astype(phi.dtype), None if plain else weights[at])
+            sums[which] = sums[which] + total
+        self._fit_sums, self._held_sums = sums[False], sums[True]
+
+    def _solve(self) -> None:
+        """Choose the penalty, solve on all rows, set the fitted attributes."""
+        path: list[Any] = []
+        everything = self._fit_sums + self._held_sums
+        if self.alpha != "auto":
+            alpha = float(self.alpha)
+        elif self._held_sums.rows:
+            alpha, path = choose_alpha(
+                self._fit_sums, self._held_sums, self._start_alpha, fit_intercept=self.fit_intercept
+            )
+        else:
+            size = np.trace(everything.gram) / everything.weight / self.n_components
+            alphas = size * 10.0 ** np.arange(-6, 2.5, 0.5)
+            losses = gcv_losses(everything, alphas, self.fit_intercept)
+            alpha = float(alphas[losses.argmin()])
+            path = [{"alpha": float(a), "loss": float(q)} for a, q in zip(alphas, losses)]
+        weights = everything.solve(alpha, self.fit_intercept)
+        coef, intercept = weights[:-1] * self._y_scale, weights[-1] * self._y_scale
+        intercept = intercept + self._y_mean if self.fit_intercept else np.zeros_like(intercept)
+        self.alpha_, self.alpha_path_ = alpha, path
+        self.coef_ = coef[:, 0] if self._single_target else coef
+        self.intercept_ = float(intercept[0]) if self._single_target else intercept
+        self._set_posterior(everything, weights, alpha)
+
+    def _set_posterior(self, sums: NormalEquations, weights: Array, alpha: float) -> None:
+        """Noise by the residual over the degrees of freedom left, and the weights' covariance."""
+        matrix = sums.penalised(alpha, self.fit_intercept)
+        count = max(sums.weight, sums.rows)
+        self._posterior = None
+        degrees = min(sums.gram.shape[0], count / 2)
+        if self.n_components <= _POSTERIOR_WIDTH:
+            try:
+                factor = linalg.cholesky(matrix, lower=True)
+                inverse = linalg.solve_triangular(factor, np.eye(len(factor)), lower=True)
+                # trace of (gram / weight) (gram / weight + alpha)^-1
+                gram = sums.gram / sums.weight
+                degrees = float(np.einsum("ij,ij->", inverse @ gram, inverse))
+                self._posterior = (inverse / np.sqrt(count)).astype(np.float32)
+            except linalg.LinAlgError:
+                pass
+        free = max(count - degrees, 1.0)
+        noise = np.sqrt(sums.loss(weights) * count / free) * self._y_scale
+        self.noise_ = float(noise[0]) if self._single_target else noise
+
+    def _standard_deviation(self, X: Any) -> Array:
+        check_is_fitted(self)
+        if self._posterior is None:
+            raise ValueError(
+                f"'return_std' needs n_components of at most {_POSTERIOR_WIDTH}. "
+                f"Got {self.n_components}."
+            )
+        X = self._check_inputs(X, reset=False)
+        spread = np.empty(X.shape[0])
+        step = max(1, _BLOCK // self.n_components)
+        for start in range(0, X.shape[0], step):
+            rows = slice(start, start + step)
+            _, phi = features(self._sigma(), self._standardised(X[rows]), self.components_)
+            if not self.fit_intercept:
+                phi[:, -1] = 0
+            # row by row |inverse factor · phi|²
+            spread[rows] = np.sum((phi.astype(np.float32) @ self._posterior.T) ** 2, axis=1)
+        noise = np.atleast_1d(self.noise_)
+        return (np.sqrt(1 + spread)[:, None] * noise).astype(X.dtype)
+
+
+def _check_memory(m: int) -> None:
+    """The normal equations take M² numbers several times over; say so before trying."""
+    try:
+        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return
+    needed = 5 * 8 * (m + 1) ** 2
+    if needed > available:
+        raise MemoryError(
+            f"n_components={m} needs {needed / 1e9:.0f} GB for the normal equations. "
+            f"This machine has {available / 1e9:.0f} GB."
+        )

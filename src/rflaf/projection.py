@@ -1,0 +1,35 @@
+"""Random first layers: W, d × M, drawn once and never trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def gaussian(d: int, m: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Independent standard normal entries, as in the paper."""
+    return rng.standard_normal((d, m))
+
+
+def orthogonal(d: int, m: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Blocks of d orthogonal directions with the lengths of Gaussian vectors.
+
+    Every column is a standard normal vector; those of a block are orthogonal, which spreads the
+    directions more evenly.
+    """
+    blocks = []
+    for _ in range(-(-m // max(d, 1))):
+        directions, r = np.linalg.qr(rng.standard_normal((d, d)))
+        directions *= np.sign(np.diag(r))  # uniform over all rotations
+        blocks.append(directions * np.sqrt(rng.chisquare(d, d)))
+    return np.hstack(blocks)[:, :m]
+
+
+PROJECTIONS = {"gaussian": gaussian, "orthogonal": orthogonal}
+
+
+def draw(kind: str, d: int, m: int, rng: np.random.Generator, dtype: Any) -> NDArray[Any]:
+    """W of one of the kinds in PROJECTIONS."""
+    return PROJECTIONS[kind](d, m, rng).astype(dtype)

@@ -1,0 +1,29 @@
+"""What a solver for the output weights gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Output weights.
+
+    Attributes
+    ----------
+    coef : array, M × C
+    intercept : array, C
+    alpha : float
+        The penalty used.
+    path : list of dict
+        What was tried on the way there: "alpha" and "loss" of each, and what the solver adds.
+    """
+
+    coef: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+    alpha: float
+    path: list[dict[str, Any]] = field(default_factory=list)
