@@ -16,6 +16,7 @@ from scipy.optimize import brentq
 
 from rflaf.activation import Activation
 from rflaf.bases import RBF
+from rflaf.bases.base import check_grid
 from rflaf.theory._checks import (
     CONFIDENCE,
     COUNT,
@@ -215,7 +216,7 @@ def grid_coefficients(
         n_basis=n_basis,
         width=width,
     )
-    low, high = float(support[0]), float(support[1])
+    low, high = check_grid("grid_coefficients", *support)
     spacing = (high - low) / n_basis
     centers = low + spacing * np.arange(1, n_basis + 1)
     values = np.asarray(sigma(centers), dtype=np.float64)
