@@ -1,8 +1,8 @@
 """The polynomials of theorem 3.2, by way of the probabilists' Hermite polynomials.
 
 P_k(p) = He_{2k}(√p), √p Q_k(p) = He_{2k+1}(√p) and R_n(p) = He_n(√p)². The sums that the paper
-prints alternate in sign and lose all digits from about n = 30 on; the three-term recurrence of
-the normalised polynomials He_n / √n! does not.
+prints alternate in sign and lose digits with every order; the three-term recurrence of the
+normalised polynomials He_n / √n! does not.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from rflaf.theory._pairs import mirror, norms_and_directions, tiles
 from rflaf.theory.hermite import hermite_terms
 from rflaf.theory.infinite_width import InfiniteWidth
 
-NODES_PER_TERM = 8
+NODES_PER_TERM = 16
 ROWS_AT_ONCE = 256
 
 
