@@ -12,9 +12,11 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from rflaf.activation import Activation
-from rflaf.bases import FIXED_ACTIVATIONS
+from rflaf.bases import FIXED_ACTIVATIONS, RBF, Fixed
 from rflaf.bases.base import check_parameters
-from rflaf.theory.infinite_width import InfiniteWidth, infinite_width
+from rflaf.theory.infinite_width import ArcCosine, Cosine, InfiniteWidth
+from rflaf.theory.mixture import GaussianMixture
+from rflaf.theory.quadrature import HermiteSeries
 
 FloatArray = NDArray[np.float64]
 Bounds = tuple[float, float] | str
@@ -150,13 +152,11 @@ class ActivationKernel(Kernel):  # type: ignore[misc]
         K = form.matrix(A, A)
         if not eval_gradient:
             return K
-        by_coefficient, by_scale = form.derivatives(A)
-        parts = []
-        if not self.hyperparameter_coefficients.fixed:
-            parts.append(by_coefficient)
-        if not self.hyperparameter_input_scale.fixed:
-            parts.append(by_scale[:, :, None])
-        return K, np.concatenate(parts, axis=2) if parts else np.empty((*K.shape, 0))
+        gradient = form.derivatives(A)
+        n = gradient.shape[2] - 1
+        first = n if self.hyperparameter_coefficients.fixed else 0
+        last = n if self.hyperparameter_input_scale.fixed else n + 1
+        return K, gradient[:, :, first:last]
 
     def diag(self, X: ArrayLike) -> FloatArray:
         """K(x, x) for every row of X, without the matrix."""
@@ -186,8 +186,23 @@ class ActivationKernel(Kernel):  # type: ignore[misc]
             input_scale=self.input_scale,
             n_hermite=self.n_hermite,
         )
-        return infinite_width(self._sigma(), self.n_hermite)
+        return _infinite_width(self._sigma(), self.n_hermite)
 
     def _scaled(self, name: str, X: ArrayLike) -> FloatArray:
         points: FloatArray = check_array(X, dtype=np.float64, input_name=name)
         return points * self.input_scale
+
+
+def _infinite_width(activation: Activation, n_hermite: int) -> InfiniteWidth:
+    """The closed form where there is one, and else a series of `n_hermite` terms."""
+    basis, a = activation.basis, activation.coefficients
+    if isinstance(basis, RBF):
+        return GaussianMixture(basis.centers, np.broadcast_to(basis.width, basis.n), a)
+    name = basis.name if isinstance(basis, Fixed) else None
+    if name == "relu":
+        return ArcCosine(float(a[0]))
+    if name == "cos":
+        return Cosine(float(a[0]))
+    if name == "gaussian":
+        return GaussianMixture(np.zeros(1), np.ones(1), a)
+    return HermiteSeries(activation, n_hermite)

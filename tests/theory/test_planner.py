@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rflaf.theory import Target, excess_risk_bound, guarantee, plan
+from rflaf.theory import (
+    Target,
+    excess_risk_bound,
+    guarantee,
+    largest_width,
+    plan,
+    sample_complexity,
+)
 
 TARGET = Target(1.0, 1.0, 4.0, 1.2)
 BOTH = pytest.mark.parametrize("constants", ["paper", "sharp"])
@@ -83,3 +90,20 @@ def test_bad_input_is_named(epsilon, delta, name):
 def test_target_has_to_be_one():
     with pytest.raises(ValueError, match="'target' parameter of plan"):
         plan(0.1, 0.1, target=1.0)
+
+
+@BOTH
+def test_sample_complexity_keeps_every_part_below_epsilon(constants):
+    h = 0.7 * largest_width(0.2, TARGET, constants=constants)
+    n, M, N = sample_complexity(0.2, h, 0.1, target=TARGET, constants=constants)
+    proved = guarantee(n, M, N, h, 0.1, target=TARGET, constants=constants)
+    assert max(proved.samples, proved.features, proved.grid) <= 0.2 * (1 + 1e-9)
+    with pytest.raises(ValueError, match="'width' parameter of sample_complexity"):
+        sample_complexity(0.2, 2 * h, 0.1, target=TARGET, constants=constants)
+
+
+def test_sample_complexity_is_not_wasteful():
+    h = 0.7 * largest_width(0.2, TARGET)
+    n, M, N = sample_complexity(0.2, h, 0.1, target=TARGET)
+    assert guarantee(n, M, int(0.99 * N), h, 0.1, target=TARGET).grid > 0.2
+    assert guarantee(int(0.99 * n), M, N, h, 0.1, target=TARGET).samples > 0.2

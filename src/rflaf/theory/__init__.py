@@ -29,7 +29,14 @@ from rflaf.theory.generalization import (
 )
 from rflaf.theory.hermite import P_k, Q_k, R_n, log_R_n
 from rflaf.theory.kernel import gaussian_cross_kernel, gaussian_kernel, rotation_invariant_kernel
-from rflaf.theory.planner import Guarantee, Plan, guarantee, plan
+from rflaf.theory.planner import (
+    Guarantee,
+    Plan,
+    SampleComplexity,
+    guarantee,
+    plan,
+    sample_complexity,
+)
 from rflaf.theory.series import (
     RepresentedClass,
     TensorSeries,
@@ -50,6 +57,7 @@ __all__ = [
     "Q_k",
     "R_n",
     "RepresentedClass",
+    "SampleComplexity",
     "Target",
     "TensorSeries",
     "approximation_bound",
@@ -71,6 +79,7 @@ __all__ = [
     "rademacher_bound",
     "rkhs_norm_bound",
     "rotation_invariant_kernel",
+    "sample_complexity",
     "sup_error_bound",
     "taylor_coefficients",
     "theorem_5_1_constant",

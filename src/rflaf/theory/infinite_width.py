@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from rflaf.activation import Activation
-from rflaf.bases import RBF, Fixed
 from rflaf.theory._checks import FloatArray
 from rflaf.theory._pairs import Pairs, itself, mirror, norms_and_directions, tiles
 
@@ -24,13 +22,14 @@ class InfiniteWidth(ABC):
         """K(x, x) of every row."""
 
     @abstractmethod
-    def derivatives(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """dK/da of shape (n, n, N), and dK/d(log s) for inputs s·X, of shape (n, n)."""
+    def derivatives(self, X: FloatArray) -> FloatArray:
+        """dK/da_i and, last, dK/d(log s) for inputs s·X: an array of shape (n, n, N + 1)."""
 
 
 class ClosedForm(InfiniteWidth):
     """A kernel that is a formula of the norms and the angle."""
 
+    n_coefficients: int = 1
     smallest_width: float = 1.0
 
     @abstractmethod
@@ -52,18 +51,16 @@ class ClosedForm(InfiniteWidth):
     def diagonal(self, X: FloatArray) -> FloatArray:
         return self.values(itself(norms_and_directions(X)[0]))
 
-    def derivatives(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        by_scale = np.empty((len(X), len(X)))
-        parts: FloatArray | None = None
+    def derivatives(self, X: FloatArray) -> FloatArray:
+        out = np.empty((len(X), len(X), self.n_coefficients + 1))
         # a view of X, for the halves on either side of the diagonal differ
         for rows, columns, pairs in tiles(X, X.view(), smallest_width=self.smallest_width):
-            halves, by_scale[rows, columns] = self.tile_derivatives(pairs)
-            if parts is None:
-                parts = np.empty((len(X), len(X), len(halves)))
+            halves, out[rows, columns, -1] = self.tile_derivatives(pairs)
             for i, half in enumerate(halves):
-                parts[rows, columns, i] = half
-        assert parts is not None
-        return parts + parts.transpose(1, 0, 2), by_scale
+                out[rows, columns, i] = half
+        for i in range(self.n_coefficients):
+            out[:, :, i] += out[:, :, i].T.copy()
+        return out
 
 
 class ArcCosine(ClosedForm):
@@ -106,21 +103,3 @@ class Cosine(ClosedForm):
         at_near, at_far = np.exp(-0.5 * near), np.exp(-0.5 * far)
         by_scale = -0.5 * self.coefficient**2 * (near * at_near + far * at_far)
         return [0.5 * self.coefficient * (at_near + at_far)], by_scale
-
-
-def infinite_width(activation: Activation, n_hermite: int) -> InfiniteWidth:
-    """The closed form where there is one, and else a series of `n_hermite` terms."""
-    from rflaf.theory.mixture import GaussianMixture
-    from rflaf.theory.quadrature import HermiteSeries
-
-    basis, a = activation.basis, activation.coefficients
-    if isinstance(basis, RBF):
-        return GaussianMixture(basis.centers, np.broadcast_to(basis.width, basis.n), a)
-    if isinstance(basis, Fixed):
-        if basis.name == "relu":
-            return ArcCosine(float(a[0]))
-        if basis.name == "cos":
-            return Cosine(float(a[0]))
-        if basis.name == "gaussian":
-            return GaussianMixture(np.zeros(1), np.ones(1), a)
-    return HermiteSeries(activation, n_hermite)

@@ -71,7 +71,7 @@ def _theorem_3_1(pairs: Pairs, ratio: float, h: float, out: FloatArray) -> None:
 
 
 def rotation_invariant_kernel(r: ArrayLike, *, center: float, width: float) -> FloatArray:
-    """K(r) for unit vectors with r = x·x' in [-1, 1]: equation (3.4) of the paper.
+    """K(r) for unit vectors with r = x·x' in [-1, 1]: what theorem 3.1 becomes on the sphere.
 
     Examples
     --------

@@ -35,6 +35,7 @@ class GaussianMixture(ClosedForm):
 
     def __init__(self, centers: FloatArray, widths: FloatArray, coefficients: FloatArray) -> None:
         self.centers, self.widths, self.coefficients = centers, widths, coefficients
+        self.n_coefficients = len(coefficients)
         self.smallest_width = float(np.min(widths))
         self.spacing = _common_spacing(centers, widths)
         self.groups = self._split() if self.spacing else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from rflaf.theory._checks import CONFIDENCE, POSITIVE, check
 from rflaf.theory.approximation import grid_error, largest_spacing, largest_width
@@ -108,16 +108,12 @@ def plan(
         loss_lipschitz=loss_lipschitz,
     )
     share = epsilon / 3
-    # a grid finer than half of |sigma| R is always there; a coarser one would be of no use
-    grid_epsilon = min(share / loss_lipschitz, target.sup_norm * target.radius / 2)
+    grid_epsilon = _useful(share / loss_lipschitz, target)
     h = largest_width(grid_epsilon, target, constants=constants)
     h = min(h, 1.0) if constants == "paper" else h  # the printed theorem 5.1 asks for h <= 1
-    N = ceil(target.support / largest_spacing(grid_epsilon, h, target, constants=constants))
-    # both parts fall as one over the root: their values at 1 give the sizes
-    at_one = excess_risk_bound(
-        1, 1, h, grid_epsilon, delta, target, loss_lipschitz=loss_lipschitz, constants=constants
+    n, M, N = sample_complexity(
+        share, h, delta, target=target, loss_lipschitz=loss_lipschitz, constants=constants
     )
-    n, M = (ceil((float(part) / share) ** 2) for part in (at_one.samples, at_one.features))
     return _certify(
         Plan,
         n,
@@ -130,6 +126,58 @@ def plan(
         loss_lipschitz=loss_lipschitz,
         constants=constants,
     )
+
+
+class SampleComplexity(NamedTuple):
+    """Samples, features and Gaussians."""
+
+    n: int
+    M: int
+    N: int
+
+
+def sample_complexity(
+    epsilon: float,
+    width: float,
+    delta: float,
+    *,
+    target: Target,
+    loss_lipschitz: float = 1.0,
+    constants: Constants = "paper",
+) -> SampleComplexity:
+    """The smallest n, M and N that keep each part of theorem 5.1 below epsilon, for a given h.
+
+    The n = Θ(1/(ε h)²), M = Θ(1/ε²) and N = Θ(1/(ε h)) of section 5, up to logarithms; the excess
+    risk is then at most 3 epsilon. `plan` chooses h as well.
+
+    Examples
+    --------
+    >>> from rflaf.theory import Target, sample_complexity
+    >>> known = Target(1.0, 1.0, 4.0, 1.0)
+    >>> sample_complexity(0.2, 0.1, 0.1, target=known, constants="sharp")
+    SampleComplexity(n=373002140, M=5049, N=639)
+    """
+    check_target("sample_complexity", target, constants)
+    check(
+        "sample_complexity",
+        {"epsilon": POSITIVE, "loss_lipschitz": POSITIVE},
+        epsilon=epsilon,
+        loss_lipschitz=loss_lipschitz,
+    )
+    grid_epsilon = _useful(epsilon / loss_lipschitz, target)
+    widest = largest_width(grid_epsilon, target, constants=constants)
+    if width > widest:
+        raise ValueError(
+            "The 'width' parameter of sample_complexity must be at most what proposition 4.3 "
+            f"allows, {widest:g}. Got {width!r}."
+        )
+    spacing = largest_spacing(grid_epsilon, width, target, constants=constants)
+    # both parts fall as one over the root: their values at 1 give the sizes
+    at_one = excess_risk_bound(
+        1, 1, width, grid_epsilon, delta, target, loss_lipschitz=loss_lipschitz, constants=constants
+    )
+    n, M = (ceil((float(part) / epsilon) ** 2) for part in (at_one.samples, at_one.features))
+    return SampleComplexity(n, M, ceil(target.support / spacing))
 
 
 def guarantee(
@@ -170,6 +218,11 @@ def guarantee(
         loss_lipschitz=loss_lipschitz,
         constants=constants,
     )
+
+
+def _useful(epsilon: float, target: Target) -> float:
+    """Half of |sigma| R at most: at |sigma| R the function 0 would do, and no grid is needed."""
+    return min(epsilon, target.sup_norm * target.radius / 2)
 
 
 def _certify(

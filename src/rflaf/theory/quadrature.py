@@ -37,19 +37,17 @@ class HermiteSeries(InfiniteWidth):
     def diagonal(self, X: FloatArray) -> FloatArray:
         return np.square(self._features(X)).sum(axis=1)
 
-    def derivatives(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        basis = self.activation.basis
-        features = self._features(X)
-        out = np.empty((len(X), len(X), basis.n))
-        for i in range(basis.n):
-            unit = np.zeros(basis.n)
-            unit[i] = 1.0
-            slope = self._directional(X, features, Activation(basis, unit))
-            half = self._pair(X, X, slope, features, False)
+    def derivatives(self, X: FloatArray) -> FloatArray:
+        basis, features = self.activation.basis, self._features(X)
+        changes: list[Callable[[FloatArray], FloatArray]] = [
+            Activation(basis, unit) for unit in np.eye(basis.n)
+        ]
+        changes.append(lambda z: z * self.activation.derivative(z))
+        out = np.empty((len(X), len(X), basis.n + 1))
+        for i, change in enumerate(changes):
+            half = self._pair(X, X, self._directional(X, features, change), features, False)
             out[:, :, i] = half + half.T
-        slope = self._directional(X, features, lambda z: z * self.activation.derivative(z))
-        half = self._pair(X, X, slope, features, False)
-        return out, half + half.T
+        return out
 
     def _features(self, X: FloatArray) -> FloatArray:
         """g_n(|x|) for every row, and the root of what is left of E[sigma²]."""
