@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import roots_hermitenorm
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
@@ -144,6 +145,7 @@ def test_multiplied_terms_equal_the_plain_double_sum(n, ratio, seed, scale):
     )
 
 
+@pytest.mark.filterwarnings("ignore:n_hermite")
 @pytest.mark.parametrize("name", ["rbf", "relu", "cos"])
 def test_series_agrees_with_the_closed_form(name):
     X = points(20)
@@ -158,6 +160,7 @@ def test_series_agrees_with_the_closed_form(name):
     assert errors[1] < errors[0]
 
 
+@pytest.mark.filterwarnings("ignore:n_hermite")
 @pytest.mark.parametrize("basis", [RBF(17), RBF(65), BSpline(17)])
 def test_memory_does_not_grow_with_the_number_of_functions(basis):
     X = points(600)
@@ -171,6 +174,7 @@ def test_memory_does_not_grow_with_the_number_of_functions(basis):
     assert peak < result + 16e6
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_gaussian_process_learns_the_coefficients():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (40, 2))
@@ -228,6 +232,13 @@ def test_fixed_hyperparameters_leave_theta():
     np.testing.assert_allclose(product(X), 2 * both(X))
 
 
+def test_too_few_terms_are_reported():
+    X = points(5) * 20
+    with pytest.warns(ConvergenceWarning, match=r"n_hermite=32 terms leave \d+%"):
+        ActivationKernel(ACTIVATIONS["bspline"], n_hermite=32)(X)
+
+
+@pytest.mark.filterwarnings("ignore:n_hermite")
 def test_large_and_tiny_inputs_stay_finite():
     X = points(20) * 10.0 ** np.linspace(-8, 6, 20)[:, None]
     for name in ("rbf", "uneven rbf", "many rbf", "bspline", "relu", "cos", "tanh"):

@@ -42,8 +42,8 @@ class ActivationKernel(Kernel):  # type: ignore[misc]
     input_scale_bounds : (float, float) or "fixed"
         Range of s, positive.
     n_hermite : int
-        Terms of the series for bases without a closed form. Inputs of more than a few grid lengths
-        need more.
+        Terms of the series for bases without a closed form. Inputs much longer than the details of
+        the activation need more; a ConvergenceWarning says so.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class ActivationKernel(Kernel):  # type: ignore[misc]
         input_scale: float = 1.0,
         coefficients_bounds: Bounds = (-100.0, 100.0),
         input_scale_bounds: Bounds = (1e-3, 1e3),
-        n_hermite: int = 256,
+        n_hermite: int = 512,
     ) -> None:
         self.activation = activation
         self.input_scale = input_scale

@@ -95,6 +95,23 @@ def test_theorem_3_4(constants):
     assert np.polyfit(np.log(sizes), np.log(bound.error), 1)[0] == pytest.approx(-0.5)
 
 
+def test_constants_of_theorems_3_4_and_4_4_and_the_constraint_set():
+    bound = feature_bound(400, 0.08, radius=2.0)
+    assert bound.error == pytest.approx(18 * 2 * sqrt(log(50)) / 20)
+    assert bound.squared_norm == pytest.approx(49 * 400 * 4 * log(25))
+    target = Target(0.5, 1.0, 3.0, 2.0)
+    assert approximation_bound(400, 0.3, 0.08, target) == pytest.approx(
+        18 * (0.5 * 2 + 0.3) * sqrt(log(50)) / 20 + 0.3
+    )
+    allowed = constraint_set(400, 9, 0.1, 0.08, target)
+    assert allowed.a_radius == pytest.approx(0.5 * 3 / (0.1 * sqrt(2 * pi * 9)))
+    assert allowed.v_radius == pytest.approx(7 * 2 * sqrt(400 * log(25)))
+    assert output_bound(0.1, 0.08, target) == pytest.approx(
+        7 * 0.5 * 3 * 2 * sqrt(log(25)) / (0.1 * sqrt(2 * pi))
+    )
+    assert weight_radius(0.5, -2.0, dimension=3) == pytest.approx(sqrt(2 * 0.25 * 3 + 2 * 4))
+
+
 @BOTH
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("relative", [0.4, 0.15])

@@ -8,11 +8,13 @@ out amount to on the diagonal goes into one more term, so that the diagonal is e
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 from scipy.special import roots_hermitenorm
+from sklearn.exceptions import ConvergenceWarning
 
 from rflaf.activation import Activation
 from rflaf.theory._checks import FloatArray
@@ -22,6 +24,7 @@ from rflaf.theory.infinite_width import InfiniteWidth
 
 NODES_PER_TERM = 16
 ROWS_AT_ONCE = 256
+LARGEST_REST = 0.05
 
 
 class HermiteSeries(InfiniteWidth):
@@ -32,6 +35,7 @@ class HermiteSeries(InfiniteWidth):
 
     def matrix(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         features = self._features(X)
+        self._warn_of_a_large_rest(X, features)
         return self._pair(X, Y, features, features if Y is X else self._features(Y), Y is X)
 
     def diagonal(self, X: FloatArray) -> FloatArray:
@@ -48,6 +52,20 @@ class HermiteSeries(InfiniteWidth):
             half = self._pair(X, X, self._directional(X, features, change), features, False)
             out[:, :, i] = half + half.T
         return out
+
+    def _warn_of_a_large_rest(self, X: FloatArray, features: FloatArray) -> None:
+        """The last feature is all that is wrong; it matters for nearly parallel points alone."""
+        squares = np.square(features)
+        share = squares[:, -1] / np.maximum(squares.sum(axis=1), np.finfo(float).tiny)
+        worst = int(np.argmax(share))
+        if share[worst] > LARGEST_REST:
+            warnings.warn(
+                f"n_hermite={self.n_terms} terms leave {share[worst]:.0%} of the kernel's diagonal "
+                f"at an input of norm {np.linalg.norm(X[worst]):.3g}, so that nearly parallel "
+                "points may be off by as much. Expected smaller inputs or more terms.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _features(self, X: FloatArray) -> FloatArray:
         """g_n(|x|) for every row, and the root of what is left of E[sigma²]."""
