@@ -145,6 +145,19 @@ def test_multiplied_terms_equal_the_plain_double_sum(n, ratio, seed, scale):
     )
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_many_narrow_gaussians(scale):
+    """Centres at hundreds of widths: most groups are far from every input."""
+    basis = RBF(201)
+    widths = np.broadcast_to(basis.width, 201)
+    fast = GaussianMixture(basis.centers, widths, np.cos(3 * basis.centers))
+    slow = GaussianMixture(basis.centers, widths, fast.coefficients)
+    slow.spacing = 0.0
+    X = points(3) * scale
+    expected = slow.matrix(X, X)
+    np.testing.assert_allclose(fast.matrix(X, X), expected, atol=1e-11 * expected.max())
+
+
 @pytest.mark.filterwarnings("ignore:n_hermite")
 @pytest.mark.parametrize("name", ["rbf", "relu", "cos"])
 def test_series_agrees_with_the_closed_form(name):

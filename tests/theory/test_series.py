@@ -196,6 +196,12 @@ def test_orders_that_the_kernel_does_not_have():
     assert odd in RepresentedClass(center=0.1, width=1.0)
     second = TensorSeries([0.0, [0.0], [[1.0]]])
     assert second not in RepresentedClass(center=np.sqrt(2.0), width=1.0)  # p = 1, R_2 = 0
+    # zeros that a float misses by its last digit
+    third = TensorSeries([0.0, [0.0], [[0.0]], [[[1.0]]]])
+    for width in (0.3, 0.7, 1.1, 1.3):
+        center = np.sqrt(3.0) * np.sqrt(1 + width**2)
+        assert third not in RepresentedClass(center, width)
+        assert third in RepresentedClass(center + 1e-6, width)
 
 
 def test_bad_input_is_named():
