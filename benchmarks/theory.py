@@ -2,7 +2,8 @@
 
     python benchmarks/theory.py
 
-Prints a table and writes results/theory.json.
+Prints a table and writes results/theory.json. All of it runs on one thread, so that the ratios do
+not depend on what the other cores do.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from _bench import best_seconds, show, write
 from sklearn.metrics.pairwise import rbf_kernel
+from threadpoolctl import threadpool_limits
 
 from rflaf import Activation
 from rflaf.bases import RBF, BSpline
@@ -110,4 +112,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with threadpool_limits(1):
+        main()
