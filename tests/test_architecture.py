@@ -10,6 +10,8 @@ PARTS = {
     "bases": set(),
     "fused": set(),
     "activation": {"bases", "fused"},
+    "theory": {"bases", "activation"},
+    "kernels": {"bases", "activation", "theory"},
 }
 EXTRAS = {"torch": {"nn"}, "dask": {"dask"}, "onnx": {"onnx"}}
 

@@ -39,7 +39,29 @@ def fused() -> str:
     return markdown(["", "figure", "target"], rows) + f"\n\n{measured_on(result)}"
 
 
-TABLES = {"fused": fused}
+def theory() -> str:
+    result = load("theory")
+    rows = [
+        [row["what"], f"{row['figure']:.3g} {row['unit']}", row["target"].replace("none", "")]
+        for row in result["rows"]
+        if "series" not in row
+    ]
+    return markdown(["", "figure", "target"], rows) + f"\n\n{measured_on(result)}"
+
+
+def theory_series() -> str:
+    rows = [row for row in load("theory")["rows"] if "series" in row]
+    errors: dict[tuple[str, float], list[str]] = {}
+    for row in rows:
+        case = row["series"]
+        key = case["activation"], case["norm"]
+        errors.setdefault(key, []).append(f"{row['figure']:.0e}")
+    terms = sorted({row["series"]["n_hermite"] for row in rows})
+    header = ["activation", "norm of x", *(f"{n} terms" for n in terms)]
+    return markdown(header, [[name, f"{norm:g}", *found] for (name, norm), found in errors.items()])
+
+
+TABLES = {"fused": fused, "theory": theory, "theory_series": theory_series}
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
