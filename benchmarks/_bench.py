@@ -48,9 +48,16 @@ def machine() -> dict[str, Any]:
     }
 
 
-def write(name: str, rows: list[dict[str, Any]]) -> None:
-    """Write rows and machine to results/NAME.json, by way of a temporary file."""
+def write(name: str, rows: list[dict[str, Any]], replace: str | None = None) -> None:
+    """Write rows and machine to results/NAME.json, by way of a temporary file.
+
+    With `replace`, earlier rows that differ from all new ones in that key are kept.
+    """
     path = RESULTS / f"{name}.json"
+    if replace and path.exists():
+        new = {row[replace] for row in rows}
+        old = json.loads(path.read_text())["rows"]
+        rows = [row for row in old if row[replace] not in new] + rows
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n")
     temporary.replace(path)

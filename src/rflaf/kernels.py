@@ -22,7 +22,7 @@ FloatArray = NDArray[np.float64]
 Bounds = tuple[float, float] | str
 
 
-class ActivationKernel(Kernel):  # type: ignore[misc]
+class ActivationKernel(Kernel):
     """K(x, x') = E[sigma(s w·x) sigma(s w·x')] for standard normal w: the limit M -> infinity.
 
     What a random feature model with the activation sigma and M features computes, Phi Phi'/M,
