@@ -168,11 +168,10 @@ class Basis(ABC):
 def as_float(z: ArrayLike) -> Array:
     """`z` as an array of float32 or float64, whichever it is; anything else becomes float64."""
     array = np.asarray(z)
-    if array.dtype not in (np.float32, np.float64):
-        if array.dtype.kind not in "biuf":
-            raise TypeError(f"'z' must be an array of real numbers. Got dtype {array.dtype}.")
-        array = array.astype(np.float64)
-    return array
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"'z' must be an array of real numbers. Got dtype {array.dtype}.")
+    single = array.dtype.kind == "f" and array.dtype.itemsize == 4  # of either byte order
+    return array.astype(np.float32 if single else np.float64, copy=False)
 
 
 def check_parameters(caller: str, constraints: dict[str, list[Any]], **given: Any) -> None:

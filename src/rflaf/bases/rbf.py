@@ -82,8 +82,6 @@ class RBF(Basis):
                 raise ValueError("The 'width' parameter of RBF must be positive.")
         else:
             self.width = float(width)  # type: ignore[arg-type]
-            if not np.isfinite(self.width):
-                raise ValueError(f"The 'width' parameter of RBF must be finite. Got {width!r}.")
         self.centers.setflags(write=False)
 
     @property

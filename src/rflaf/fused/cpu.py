@@ -12,11 +12,20 @@ import numpy as np
 from scipy import sparse
 
 from rflaf.fused.reference import Upstream
-from rflaf.fused.rows import Rows, UpstreamRows, flat, for_each, has_flat_rows, split_rows
+from rflaf.fused.rows import (
+    Rows,
+    UpstreamRows,
+    as_columns,
+    flat,
+    for_each,
+    has_flat_rows,
+    split_rows,
+)
 from rflaf.fused.table import Array, Direct, Float64, Sigma, Table
 from rflaf.fused.threads import parallel
 
 _CHUNK = 1 << 15  # elements: about 20 microseconds of work, and a block that fits the cache
+_DIRECT_CHUNK = 1 << 16  # larger, because NumPy's calls cost more than a kernel's
 _SPREAD_CHUNK = 3 << 15  # larger, because each has sums of its own,
 _MAX_SPREAD_CHUNKS = 64  # and no more of them than this
 _PRODUCT_BLOCK = 1 << 20  # elements of a block that goes through a matrix product
@@ -94,7 +103,7 @@ def predict(sigma: Sigma, z: Any, v: Any) -> Array:
 def predict_inputs(sigma: Sigma, x: Any, w: Any, v: Any) -> Array:
     """sigma(X W) V from the inputs, which may be sparse, without storing X W."""
     x = x.tocsr() if sparse.issparse(x) else _as_matrix(x, "x")
-    dtype = np.dtype(np.float32 if x.dtype == np.float32 else np.float64)
+    dtype = _float_type(x.dtype)
     w = np.ascontiguousarray(w, dtype)
     if w.ndim != 2 or w.shape[0] != x.shape[1]:
         raise ValueError(
@@ -188,6 +197,7 @@ def _apply_matrix(sigma: Sigma, z: Array, out: Array) -> None:
         def task(rows: slice) -> None:
             out[rows] = sigma.basis.combine(sigma.coefficients, z[rows])
 
+        for_each(task, split_rows(z.shape, _DIRECT_CHUNK))
     else:
         from rflaf.fused.jit import apply_rows
 
@@ -200,7 +210,7 @@ def _apply_matrix(sigma: Sigma, z: Array, out: Array) -> None:
             n = rows.stop - rows.start
             apply_rows(*source[rows], z.shape[1], *table, *target[rows], n)
 
-    for_each(task, split_rows(z.shape, _CHUNK))
+        for_each(task, split_rows(z.shape, _CHUNK))
 
 
 def _spreader(sigma: Table, z: Array, weights: UpstreamRows) -> Any:
@@ -229,7 +239,7 @@ def _prepare_outputs(
         raise ValueError(
             f"'v' must have {shape[1]} rows, one for each random feature. Got shape {v.shape}."
         )
-    right = np.ascontiguousarray(v.reshape(shape[1], -1 if v.size else int(v.ndim == 1)).T)
+    right = np.ascontiguousarray(as_columns(v).T)
     return v, right, np.zeros((shape[0], right.shape[0]), dtype)
 
 
@@ -237,8 +247,12 @@ def _as_float(z: Any, name: str = "z") -> Array:
     array = np.asarray(z)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name!r} must be an array of real numbers. Got dtype {array.dtype}.")
-    dtype = np.dtype(np.float32 if array.dtype == np.float32 else np.float64)
-    return np.require(array, dtype, ["ALIGNED"])
+    return np.require(array, _float_type(array.dtype), ["ALIGNED"])
+
+
+def _float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """float32 for float32 of any byte order, else float64."""
+    return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize == 4 else np.float64)
 
 
 def _as_matrix(z: Any, name: str = "z") -> Array:

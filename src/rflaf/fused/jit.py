@@ -243,28 +243,54 @@ def _evaluate_run(z, i, count, cells, frame, out, o):
                 out[o + k] += frame[7] * (z[i + k] - frame[1]) if frame[7] != 0 else 0
 
 
+# Loops go over slices from index 0: an index that numba cannot prove positive is checked for being
+# negative, element by element, and the loop is not vectorised.
+
+
 @compiled
 def _upstream_run(dense, dense_stride, left, right, width, r, j, count, g):
     if dense.size:
+        row = dense[r * dense_stride + j :]
         for k in range(count):
-            g[k] = dense[r * dense_stride + j + k]
+            g[k] = row[k]
         return
     rank = right.size // width
-    factor = left[r * rank]
-    for k in range(count):
-        g[k] = factor * right[j + k]
-    for c in range(1, rank):
+    for c in range(rank):
+        row = right[c * width + j : c * width + j + count]
         factor = left[r * rank + c]
+        if c == 0:
+            for k in range(count):
+                g[k] = factor * row[k]
+        else:
+            for k in range(count):
+                g[k] += factor * row[k]
+
+
+@compiled
+def _project_run(x, i, d, weights, width, j, count, z):
+    z[:count] = 0
+    done = d // 4 * 4
+    for c in range(0, done, 4):  # four at once: z is loaded and stored a quarter as often
+        first = c * width + j
+        w0, w1 = weights[first:], weights[first + width :]
+        w2, w3 = weights[first + 2 * width :], weights[first + 3 * width :]
+        x0, x1, x2, x3 = x[i + c], x[i + c + 1], x[i + c + 2], x[i + c + 3]
         for k in range(count):
-            g[k] += factor * right[c * width + j + k]
+            z[k] += (x0 * w0[k] + x1 * w1[k]) + (x2 * w2[k] + x3 * w3[k])
+    for c in range(done, d):
+        w0 = weights[c * width + j :]
+        factor = x[i + c]
+        for k in range(count):
+            z[k] += factor * w0[k]
 
 
 @compiled
 def _dot_run(scratch, count, right, width, j, total):
     for c in range(total.size):
-        s = scratch[0] * right[c * width + j]
+        row = right[c * width + j :]
+        s = scratch[0] * row[0]
         for k in range(1, count):
-            s += scratch[k] * right[c * width + j + k]
+            s += scratch[k] * row[k]
         total[c] += s
 
 
@@ -350,11 +376,7 @@ def predict_inputs_rows(x, stride, d, weights, width, cells, frame, right, out, 
         total[:] = 0
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
-            z[:count] = 0
-            for i in range(d):
-                factor = x[r * stride + i]
-                for k in range(count):
-                    z[k] += factor * weights[i * width + j + k]
+            _project_run(x, r * stride, d, weights, width, j, count, z)
             _evaluate_run(z, 0, count, cells, f, scratch, 0)
             _dot_run(scratch, count, right, width, j, total)
         for c in range(total.size):

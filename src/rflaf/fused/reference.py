@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rflaf.fused.rows import as_columns
 from rflaf.fused.table import Array, Float64, Sigma
 
 Upstream = Any  # an n × M array, or its factors (R, V): R is n × C, V is M × C
@@ -56,6 +57,6 @@ def row_moments(sigma: Sigma, z: Array, v: Array) -> Float64:
 
 def dense_upstream(upstream: Upstream) -> Array:
     if isinstance(upstream, tuple):
-        left, right = (np.asarray(part, np.float64) for part in upstream)
+        left, right = (as_columns(np.asarray(part, np.float64)) for part in upstream)
         return np.asarray(left @ right.T)
     return np.asarray(upstream, np.float64)

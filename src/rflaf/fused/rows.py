@@ -46,9 +46,8 @@ class UpstreamRows:
         nothing = np.empty(0, dtype)
         self._dense: Rows | None = None
         if isinstance(upstream, tuple):
-            left, right = (np.asarray(part, dtype) for part in upstream)
-            left = np.ascontiguousarray(left.reshape(left.shape[0], -1))
-            right = np.ascontiguousarray(right.reshape(right.shape[0], -1).T)
+            left, right = (as_columns(np.asarray(part, dtype)) for part in upstream)
+            left, right = np.ascontiguousarray(left), np.ascontiguousarray(right.T)
             if (left.shape[0], right.shape[1]) != shape or left.shape[1] != right.shape[0]:
                 raise ValueError(
                     f"'upstream' as factors (R, V) must have the shapes ({shape[0]}, C) and "
@@ -79,6 +78,11 @@ class UpstreamRows:
         if self._dense is not None:
             return self._matrix[rows]
         return np.asarray(self._left[rows] @ self._right)
+
+
+def as_columns(array: Array) -> Array:
+    """A vector as a matrix of one column; a matrix as it is."""
+    return array[:, None] if array.ndim == 1 else array
 
 
 def flat(array: Array, writeable: bool = False) -> Array:

@@ -40,43 +40,46 @@ def thread_count() -> int:
 def parallel(task: Callable[[int], None], n_chunks: int) -> None:
     """Run task(0), ..., task(n_chunks - 1), on this thread and on those that are free.
 
-    Threads that are already at work here count: k callers at once get no more than
-    max(k, thread_count()) threads between them.
+    Callers at the same time share the threads: a helper goes home after its chunk when there are
+    more threads at work than `thread_count()`. A caller always works itself.
     """
-    helpers = _take_helpers(n_chunks - 1)
-    try:
-        chunks = itertools.count()
+    limit = thread_count()
+    helpers = _enter(n_chunks - 1, limit)
+    chunks = itertools.count()
 
-        def work() -> None:
+    def work(helping: bool) -> None:
+        try:
             for k in chunks:
                 if k >= n_chunks:
                     return
                 task(k)
-
-        futures = [_get_pool().submit(work) for _ in range(helpers)]
-        try:
-            work()
+                if helping and _busy > limit:
+                    return
         finally:
-            wait(futures)
-        for future in futures:
-            future.result()
+            _leave()
+
+    futures = [_get_pool().submit(work, True) for _ in range(helpers)]
+    try:
+        work(False)
     finally:
-        _give_back(helpers)
+        wait(futures)  # they may still be writing into the caller's arrays
+    for future in futures:
+        future.result()
 
 
-def _take_helpers(wanted: int) -> int:
+def _enter(helpers_wanted: int, limit: int) -> int:
+    """Count this caller as busy, and as many helpers as there is room for."""
     global _busy
-    limit = thread_count()
     with _lock:
-        helpers = max(0, min(wanted, limit - _busy - 1))
+        helpers = max(0, min(helpers_wanted, limit - _busy - 1))
         _busy += helpers + 1
     return helpers
 
 
-def _give_back(helpers: int) -> None:
+def _leave() -> None:
     global _busy
     with _lock:
-        _busy -= helpers + 1
+        _busy -= 1
 
 
 def _get_pool() -> ThreadPoolExecutor:

@@ -1,0 +1,213 @@
+"""Threads, forks, worker processes, and what starting up costs."""
+
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+
+import rflaf
+from rflaf import Activation, fused
+from rflaf.bases import RBF
+from rflaf.fused import threads
+
+SOURCE = Path(rflaf.__file__).parent
+
+
+def job(seed):
+    """Every kernel once, on enough rows for several chunks."""
+    rng = np.random.default_rng(seed)
+    sigma = Activation(RBF(17), rng.standard_normal(17)).table()
+    z = rng.standard_normal((300, 700)).astype(np.float32)
+    v = rng.standard_normal(700).astype(np.float32)
+    gradient = fused.adjoint(sigma, z, (np.ones(300, np.float32), v))
+    return float(fused.predict(sigma, z, v).sum() + gradient.sum() + fused.apply(sigma, z).sum())
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return [job(seed) for seed in range(8)]
+
+
+def test_many_python_threads_at_once(expected):
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            assert list(pool.map(job, range(8))) == expected
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+def test_new_processes(method, expected):
+    job(0)  # this process has a pool when it forks
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        assert pool.map_async(job, range(8)).get(timeout=120) == expected
+
+
+def test_a_fork_while_another_thread_is_at_work(expected):
+    stop = threading.Event()
+
+    def busy():
+        while not stop.is_set():
+            job(1)
+
+    worker = threading.Thread(target=busy)
+    worker.start()
+    try:
+        test_new_processes("fork", expected)
+    finally:
+        stop.set()
+        worker.join()
+
+
+def test_joblib_workers_do_not_oversubscribe(expected):
+    with joblib.parallel_config("loky", n_jobs=2):
+        assert joblib.Parallel()(joblib.delayed(job)(s) for s in range(8)) == expected
+        share = max(1, joblib.cpu_count() // 2)
+        counts = joblib.Parallel()(joblib.delayed(fused.thread_count)() for _ in range(2))
+    assert max(counts) <= share
+
+
+def test_callers_share_the_threads(monkeypatch):
+    """A helper of the first caller stops when others come."""
+    monkeypatch.setenv("RFLAF_NUM_THREADS", "2")
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 2)
+    lock, state = threading.Lock(), {"now": 0, "most": 0}
+    pause = threading.Event()
+
+    def task(_):
+        with lock:
+            state["now"] += 1
+            state["most"] = max(state["most"], state["now"])
+        pause.wait(0.002)
+        with lock:
+            state["now"] -= 1
+
+    def call(_):
+        threads.parallel(task, 10)
+
+    call(0)
+    assert state["most"] == 2
+    started = threading.Barrier(4)  # three callers, and the first one's helper
+    state["most"] = 0
+    after = []
+
+    def first(k):
+        if k < 2:
+            started.wait(10)
+        else:
+            after.append(threading.current_thread().name)
+
+    def later(k):
+        if k == 0:
+            started.wait(10)
+        pause.wait(0.002)
+
+    with ThreadPoolExecutor(3) as pool:
+        jobs = [pool.submit(threads.parallel, first, 20)]
+        while threads._busy < 2:
+            pause.wait(0.001)
+        jobs += [pool.submit(threads.parallel, later, 20) for _ in range(2)]
+        for done in jobs:
+            done.result()
+    assert len(after) == 18
+    assert len(set(after)) == 1  # the caller alone went on
+    assert threads._busy == 0
+
+
+def test_an_error_in_a_chunk_is_raised():
+    def task(k):
+        if k == 5:
+            raise RuntimeError("chunk five")
+
+    with pytest.raises(RuntimeError, match="chunk five"):
+        threads.parallel(task, 10)
+    assert threads._busy == 0
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected_count"),
+    [
+        ({"RFLAF_NUM_THREADS": "1"}, 1),
+        ({"OMP_NUM_THREADS": "1"}, 1),
+        ({"RFLAF_NUM_THREADS": "3", "OMP_NUM_THREADS": "1"}, 3),
+        ({"RFLAF_NUM_THREADS": "100"}, 4),
+        ({"RFLAF_NUM_THREADS": "many"}, 4),
+        ({}, 4),
+    ],
+)
+def test_thread_count(variables, expected_count, monkeypatch):
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 4)
+    for name in ("RFLAF_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert fused.thread_count() == expected_count
+
+
+def run(code, tmp_path, **environment):
+    paths = {"PYTHONPATH": str(SOURCE.parent), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **paths, **environment},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+def test_importing_does_not_import_numba_or_extras(tmp_path):
+    code = """
+import sys, rflaf, rflaf.fused, rflaf.bases
+print([m for m in ("numba", "torch", "matplotlib", "dask", "onnx") if m in sys.modules])
+"""
+    assert run(code, tmp_path) == "[]"
+
+
+USE = """
+import numpy as np
+import rflaf
+from rflaf import Activation, fused
+from rflaf.bases import RBF
+sigma = Activation(RBF(5), np.ones(5)).table()
+fused.apply(sigma, np.zeros((2, 3), np.float32))
+from rflaf.fused import jit
+stats = jit.apply_rows.stats
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+print(jit.apply_rows.stats.cache_path, rflaf.__file__)
+"""
+
+
+def test_the_second_process_finds_the_compiled_code(tmp_path):
+    assert run(USE, tmp_path).startswith("0 1")
+    assert run(USE, tmp_path).startswith("1 0")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
+def test_a_read_only_install_works(tmp_path):
+    """Where no folder can be written to, the kernels compile anew and run."""
+    site = tmp_path / "site"
+    shutil.copytree(SOURCE, site / "rflaf", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [tmp_path, *tmp_path.parents]:
+        if folder.stat().st_uid == os.getuid() and folder != Path(folder.anchor):
+            folder.chmod(0o755)
+    for folder, _, _ in os.walk(site):
+        os.chmod(folder, 0o555)
+    # root may write everywhere, so it becomes somebody else after the imports that need files
+    drop = "import os, numpy, scipy.sparse, sklearn.utils, joblib, numba\n"
+    drop += "if os.getuid() == 0: os.setuid(65534)\n"
+    nowhere = str(tmp_path / "missing" / "home")
+    out = run(
+        drop + USE, tmp_path, PYTHONPATH=str(site), NUMBA_CACHE_DIR="", HOME=nowhere,
+        XDG_CACHE_HOME=nowhere,
+    )  # fmt: skip
+    assert out == f"0 1\nNone {site / 'rflaf' / '__init__.py'}"

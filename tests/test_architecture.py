@@ -1,0 +1,46 @@
+"""Which part may import which."""
+
+import ast
+from pathlib import Path
+
+import rflaf
+
+SOURCE = Path(rflaf.__file__).parent
+PARTS = {
+    "bases": set(),
+    "fused": set(),
+    "activation": {"bases", "fused"},
+}
+EXTRAS = {"torch": {"nn"}, "dask": {"dask"}, "onnx": {"onnx"}}
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            yield node.module
+
+
+def part_of(path):
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def test_parts_import_only_what_they_may():
+    for path in SOURCE.rglob("*.py"):
+        part = part_of(path)
+        if part not in PARTS:
+            continue
+        for name in imports(path):
+            top, _, rest = name.partition(".")
+            other = rest.partition(".")[0]
+            if top == "rflaf" and other not in ("", part):
+                assert other in PARTS[part], f"{path.name} of {part} imports {name}"
+
+
+def test_extras_stay_where_they_belong():
+    for path in SOURCE.rglob("*.py"):
+        for name in imports(path):
+            top = name.partition(".")[0]
+            assert part_of(path) in EXTRAS.get(top, {part_of(path)}), f"{path} imports {name}"

@@ -1,0 +1,62 @@
+"""Write the tables of README and docs from the committed results: docs_tables.py [--check]
+
+A document marks the place of a table by two comments, `<!-- table: NAME -->` and `<!-- end -->`;
+what stands between them is replaced by what the function NAME below makes of benchmarks/results.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def load(name: str) -> dict[str, Any]:
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+def markdown(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def measured_on(result: dict[str, Any]) -> str:
+    machine = result["machine"]
+    return f"Measured {machine['date']} on {machine['cores']} cores of {machine['processor']}."
+
+
+def fused() -> str:
+    result = load("fused")
+    rows = [
+        [row["what"], f"{row['figure']:.3g} {row['unit']}", row["target"].replace("none", "")]
+        for row in result["rows"]
+    ]
+    return markdown(["", "figure", "target"], rows) + f"\n\n{measured_on(result)}"
+
+
+TABLES = {"fused": fused}
+MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def main() -> int:
+    stale = []
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        old = path.read_text()
+        new = MARKED.sub(lambda m: f"{m[1]}{TABLES[m[2]]()}\n{m[3]}", old)
+        if new != old:
+            stale.append(path.name)
+            if "--check" not in sys.argv:
+                path.write_text(new)
+    if stale and "--check" in sys.argv:
+        print(f"not as the results have it: {', '.join(stale)}. Run `make docs-tables`.")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
