@@ -199,4 +199,4 @@ def initial_coefficients(basis: Basis, init: Init, shape: tuple[int, ...]) -> An
                 f"The 'init' parameter of LearnableActivation must have {basis.n} coefficients, or "
                 f"be of shape {shape}. Got shape {start.shape}."
             )
-    return np.ascontiguousarray(np.broadcast_to(start, shape))
+    return np.array(np.broadcast_to(start, shape))

@@ -122,9 +122,7 @@ def fit_adam(
         validation_fraction=validation_fraction,
     )
     data = Data(np.asarray(X), targets)
-    result = train(
-        model, data, settings, seed=run_seed, checkpoint=checkpoint, progress=progress
-    )
+    result = train(model, data, settings, seed=run_seed, checkpoint=checkpoint, progress=progress)
     a = np.ones(1)
     if isinstance(model.activation, LearnableActivation):
         a = model.activation.coefficients.detach().double().numpy()

@@ -136,7 +136,7 @@ class Data:
                     f"'X_{part}' and 'y_{part}' must have as many rows. "
                     f"Got {X.shape[0]} and {y.shape[0]}."
                 )
-        return Data(**made)
+        return Data(**made)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -33,33 +31,42 @@ def regulariser(model: nn.Module, balance: float = 1.0, sparsity: float = 0.1) -
     >>> regulariser(RFMLP(9, 100, seed=0)) is None
     True
     """
+    penalised = _penalised(model)
+    if penalised is None:
+        return None
+    a, v = penalised
+    return balance * _gap(a, v).square() + sparsity / a.numel() * a.abs().sum()
+
+
+@torch.no_grad()
+def add_regulariser_gradient(model: nn.Module, balance: float, sparsity: float) -> None:
+    """Add the gradient of `regulariser` to that in the parameters.
+
+    By autograd it would take a tenth of the time of an RFLAF's step, on some twenty numbers.
+    """
+    penalised = _penalised(model)
+    if penalised is None:
+        return
+    a, v = penalised
+    assert a.grad is not None
+    assert v.grad is not None
+    gap = _gap(a, v)
+    a.grad.addcmul_(a, gap, value=4 * balance / a.numel() ** 0.5)
+    a.grad.add_(a.sign(), alpha=sparsity / a.numel())
+    v.grad.addcmul_(v, gap, value=-4 * balance / v.shape[0] ** 0.5)
+
+
+def _penalised(model: nn.Module) -> tuple[Tensor, Tensor] | None:
+    """a and V, of a model that has both."""
     if not isinstance(model, TwoLayerNetwork):
         return None
     if not isinstance(model.activation, LearnableActivation):
         return None
-    penalty: Tensor = _Penalty.apply(
-        model.activation.coefficients, model.V, float(balance), float(sparsity)
-    )
-    return penalty
+    return model.activation.coefficients, model.V
 
 
-class _Penalty(torch.autograd.Function):
-    """Written out with its gradient: as separate steps it would cost a tenth of an RFLAF's step."""
-
-    @staticmethod
-    def forward(ctx: Any, a: Tensor, v: Tensor, balance: float, sparsity: float) -> Tensor:
-        ctx.save_for_backward(a, v)
-        root_n, root_m = a.numel() ** 0.5, v.shape[0] ** 0.5
-        flat_a, flat_v = a.reshape(-1), v.reshape(-1)
-        gap = torch.dot(flat_a, flat_a) / root_n - torch.dot(flat_v, flat_v) / root_m
-        ctx.gap, ctx.factors = gap, (balance, sparsity, root_n, root_m)
-        return gap.square().mul_(balance).add_(a.abs().sum(), alpha=sparsity / a.numel())
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
-        a, v = ctx.saved_tensors
-        balance, sparsity, root_n, root_m = ctx.factors
-        outer = upstream * ctx.gap * (4 * balance)
-        da = a * (outer / root_n) + a.sign() * (upstream * (sparsity / a.numel()))
-        return da, v * (outer / -root_m), None, None
+def _gap(a: Tensor, v: Tensor) -> Tensor:
+    """|a|²/sqrt(N) - |V|²/sqrt(M)"""
+    flat_a, flat_v = a.reshape(-1), v.reshape(-1)
+    size_a, size_v = torch.dot(flat_a, flat_a), torch.dot(flat_v, flat_v)
+    return size_a / a.numel() ** 0.5 - size_v / v.shape[0] ** 0.5

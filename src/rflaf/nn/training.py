@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import sys
@@ -27,7 +28,7 @@ from rflaf.nn.protocols import (
     best_record,
     selection_loss,
 )
-from rflaf.nn.regularisers import regulariser
+from rflaf.nn.regularisers import add_regulariser_gradient
 
 _EVALUATION_ROWS = 1024  # at a time
 
@@ -161,24 +162,26 @@ class _Run:
         seen = (train_loss, record.validation_loss, record.test_loss)
         if not all(math.isfinite(loss) for loss in seen if loss is not None):
             self.diverged_epoch = record.epoch
-        elif self.protocol.selected_on == "validation":
-            if best_record(tuple(self.history), self.protocol) is record:
-                self.best_state = deepcopy(self.model.state_dict())
+        elif self.protocol.selected_on == "validation" and self._best() is record:
+            self.best_state = deepcopy(self.model.state_dict())
+
+    def _best(self) -> EpochRecord:
+        return best_record(tuple(self.history), self.protocol)
 
     def _train_epoch(self) -> float:
         """One pass over the training rows; the mean of the batches' losses, without penalty."""
         part, protocol = self.parts["train"], self.protocol
         n = part.y.shape[0]
         order = torch.randperm(n, generator=self.generator).to(part.y.device)
-        batches = order.split(protocol.batch_size)
+        batches = torch.split(order, protocol.batch_size)
         done = len(self.history) * len(batches)
         total = part.x.new_zeros(())
         self.model.train()
         for k, rows in enumerate(batches):
             loss = part.loss(self.predict(part.x.index_select(0, rows)), part.y[rows])
-            penalty = regulariser(self.model, protocol.balance, protocol.sparsity)
             self.optimizer.zero_grad(set_to_none=True)
-            (loss if penalty is None else loss + penalty).backward()  # type: ignore[no-untyped-call]
+            loss.backward()  # type: ignore[no-untyped-call]
+            add_regulariser_gradient(self.model, protocol.balance, protocol.sparsity)
             self._step(done + k, 1 if k < protocol.warmup_steps else protocol.steps_per_batch)
             total += loss.detach() * (rows.shape[0] / n)
         return float(total)
@@ -198,14 +201,15 @@ class _Run:
             return None, None
         self.model.eval()
         losses, hits = [], []
-        for x, y in zip(part.x.split(_EVALUATION_ROWS), part.y.split(_EVALUATION_ROWS)):
+        for x, y in zip(*(torch.split(t, _EVALUATION_ROWS) for t in (part.x, part.y))):
             out = self.predict(x)
             losses.append(part.row_losses(out, y))
             if part.classes:
                 hits.append(out.argmax(1) == y)
         each = torch.cat(losses)
         if self.protocol.average == "batches":
-            each = torch.stack([batch.mean() for batch in each.split(self.protocol.batch_size)])
+            batches = torch.split(each, self.protocol.batch_size)
+            each = torch.stack([batch.mean() for batch in batches])
         return float(each.mean()), float(torch.cat(hits).double().mean()) if hits else None
 
     def state(self) -> dict[str, Any]:
@@ -308,9 +312,9 @@ def _check_shapes(model: nn.Module, part: _Part) -> None:
     target = part.y[:2]
     if part.classes:
         right = out.ndim == 2 and int(part.y.min()) >= 0 and int(part.y.max()) < out.shape[1]
-        expected = f"n × C with C more than the largest class, {int(part.y.max())}"
+        expected = f"n × C, with C more than the largest class, {int(part.y.max())}"
     else:
-        right, expected = out.shape == target.shape, f"the target's, n × {list(target.shape[1:])}"
+        right, expected = out.shape == target.shape, f"of the target, n × {list(target.shape[1:])}"
     if not right:
         # broadcasting would compare every row with every other, and the model would learn a mean
         raise ValueError(
@@ -330,14 +334,12 @@ def _precompute(
     if rows * model.W.shape[1] * model.W.element_size() > memory_budget:
         return model
     for part in parts.values():
-        part.x = torch.cat([model.project(x) for x in part.x.split(_EVALUATION_ROWS)])
+        part.x = torch.cat([model.project(x) for x in torch.split(part.x, _EVALUATION_ROWS)])
     return model.readout
 
 
 @contextmanager
-def _progress_bar(
-    epochs: int, done: int, wanted: bool
-) -> Iterator[Callable[[EpochRecord], None]]:
+def _progress_bar(epochs: int, done: int, wanted: bool) -> Iterator[Callable[[EpochRecord], None]]:
     def losses(record: EpochRecord) -> dict[str, str]:
         named = {
             "train": record.train_loss,
@@ -350,7 +352,7 @@ def _progress_bar(
         yield lambda record: None
         return
     try:
-        from tqdm import tqdm
+        tqdm = importlib.import_module("tqdm").tqdm
     except ImportError:
         yield lambda record: print(f"epoch {record.epoch}: {losses(record)}", file=sys.stderr)
         return
