@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from rflaf.nn.checkpoints import fingerprint, load_checkpoint, save_checkpoint
-from rflaf.nn.networks import TwoLayerNetwork
+from rflaf.nn.parts import BLOCK_ROWS, check_shapes, precompute, split_data
+from rflaf.nn.progress import progress_bar
 from rflaf.nn.protocols import (
     PROTOCOLS,
     Data,
@@ -29,8 +26,6 @@ from rflaf.nn.protocols import (
     selection_loss,
 )
 from rflaf.nn.regularisers import add_regulariser_gradient
-
-_EVALUATION_ROWS = 1024  # at a time
 
 
 def train(
@@ -94,7 +89,7 @@ def train(
         state = load_checkpoint(path, run.identity)
         if state is not None:
             run.restore(state)
-    with _progress_bar(protocol.epochs, len(run.history), progress) as report:
+    with progress_bar(protocol.epochs, len(run.history), progress) as report:
         while not run.done:
             run.one_epoch()
             if path is not None:
@@ -119,9 +114,9 @@ class _Run:
         given = data if isinstance(data, Data) else Data(*data)
         tensors = given.tensors(first.device, first.dtype)
         self.generator = torch.Generator().manual_seed(seed)
-        self.parts = _split(tensors, protocol, self.generator)
-        _check_shapes(model, self.parts["train"])
-        self.predict = _precompute(model, self.parts, memory_budget)
+        self.parts = split_data(tensors, protocol, self.generator)
+        check_shapes(model, self.parts["train"])
+        self.predict = precompute(model, self.parts, memory_budget)
         frozen = getattr(model, "frozen", False)
         decay = protocol.weight_decay
         self.optimizer = torch.optim.Adam(
@@ -201,7 +196,7 @@ class _Run:
             return None, None
         self.model.eval()
         losses, hits = [], []
-        for x, y in zip(*(torch.split(t, _EVALUATION_ROWS) for t in (part.x, part.y))):
+        for x, y in zip(*(torch.split(t, BLOCK_ROWS) for t in (part.x, part.y))):
             out = self.predict(x)
             losses.append(part.row_losses(out, y))
             if part.classes:
@@ -247,34 +242,6 @@ class _Run:
         return TrainingResult("finished", self.protocol, self.seed, history)
 
 
-@dataclass
-class _Part:
-    """Rows with their targets; x is X, or Z where that was computed once."""
-
-    x: Tensor
-    y: Tensor
-
-    @property
-    def classes(self) -> bool:
-        return not self.y.is_floating_point()
-
-    @property
-    def loss(self) -> Callable[[Tensor, Tensor], Tensor]:
-        return nn.functional.cross_entropy if self.classes else nn.functional.mse_loss
-
-    def row_losses(self, out: Tensor, y: Tensor) -> Tensor:
-        if self.classes:
-            return nn.functional.cross_entropy(out, y, reduction="none")
-        return (out - y).square().flatten(1).mean(1) if y.ndim > 1 else (out - y).square()
-
-    def constant_loss(self) -> float:
-        """The loss of the best constant prediction."""
-        if not self.classes:
-            return float(self.y.var(0, correction=0).mean())
-        shares = torch.bincount(self.y) / self.y.shape[0]
-        return float(torch.special.entr(shares).sum())
-
-
 def _resolve(protocol: Protocol | str, epochs: int | None) -> Protocol:
     if isinstance(protocol, str):
         if protocol not in PROTOCOLS:
@@ -284,82 +251,3 @@ def _resolve(protocol: Protocol | str, epochs: int | None) -> Protocol:
             )
         protocol = PROTOCOLS[protocol]
     return protocol if epochs is None else replace(protocol, epochs=epochs)
-
-
-def _split(data: Data, protocol: Protocol, generator: torch.Generator) -> dict[str, _Part]:
-    """The training, validation and test rows, as far as the protocol has them."""
-    X, y = data.X_train, data.y_train
-    assert isinstance(X, Tensor)
-    assert isinstance(y, Tensor)
-    parts = {"train": _Part(X, y)}
-    if isinstance(data.X_test, Tensor) and isinstance(data.y_test, Tensor):
-        parts["test"] = _Part(data.X_test, data.y_test)
-    if protocol.selected_on == "test" and "test" not in parts:
-        raise ValueError(
-            f"The protocol {protocol.name!r} is judged on test data. Got 'data' without any."
-        )
-    if protocol.selected_on == "validation":
-        order = torch.randperm(X.shape[0], generator=generator).to(X.device)
-        held_out = max(1, round(protocol.validation_fraction * X.shape[0]))
-        parts["train"] = _Part(X[order[held_out:]], y[order[held_out:]])
-        parts["validation"] = _Part(X[order[:held_out]], y[order[:held_out]])
-    return parts
-
-
-@torch.no_grad()
-def _check_shapes(model: nn.Module, part: _Part) -> None:
-    out = model(part.x[:2])
-    target = part.y[:2]
-    if part.classes:
-        right = out.ndim == 2 and int(part.y.min()) >= 0 and int(part.y.max()) < out.shape[1]
-        expected = f"n × C, with C more than the largest class, {int(part.y.max())}"
-    else:
-        right, expected = out.shape == target.shape, f"of the target, n × {list(target.shape[1:])}"
-    if not right:
-        # broadcasting would compare every row with every other, and the model would learn a mean
-        raise ValueError(
-            f"The model's output must have the shape {expected}. "
-            f"Got n × {list(out.shape[1:])}: see its 'n_outputs'."
-        )
-
-
-@torch.no_grad()
-def _precompute(
-    model: nn.Module, parts: dict[str, _Part], memory_budget: int
-) -> Callable[[Tensor], Tensor]:
-    """Turn X into Z where W never changes and Z fits; the function that predicts from x."""
-    if not isinstance(model, TwoLayerNetwork) or not model.frozen:
-        return model
-    rows = sum(part.x.shape[0] for part in parts.values())
-    if rows * model.W.shape[1] * model.W.element_size() > memory_budget:
-        return model
-    for part in parts.values():
-        part.x = torch.cat([model.project(x) for x in torch.split(part.x, _EVALUATION_ROWS)])
-    return model.readout
-
-
-@contextmanager
-def _progress_bar(epochs: int, done: int, wanted: bool) -> Iterator[Callable[[EpochRecord], None]]:
-    def losses(record: EpochRecord) -> dict[str, str]:
-        named = {
-            "train": record.train_loss,
-            "validation": record.validation_loss,
-            "test": record.test_loss,
-        }
-        return {name: f"{loss:.4g}" for name, loss in named.items() if loss is not None}
-
-    if not wanted:
-        yield lambda record: None
-        return
-    try:
-        tqdm = importlib.import_module("tqdm").tqdm
-    except ImportError:
-        yield lambda record: print(f"epoch {record.epoch}: {losses(record)}", file=sys.stderr)
-        return
-    with tqdm(total=epochs, initial=done, unit="epoch") as bar:
-
-        def report(record: EpochRecord) -> None:
-            bar.set_postfix(losses(record), refresh=False)
-            bar.update()
-
-        yield report
