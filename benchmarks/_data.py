@@ -19,14 +19,17 @@ def data_folder() -> Path | None:
 
 
 def load_protein(folder: Path) -> Data:
-    """Standardised inputs over 10, RMSD over 10; a random 80/20 split with seed 0."""
+    """Standardised inputs over 10, RMSD over 10; a random 80/20 split with seed 0.
+
+    With PyTorch's permutation the best constant has a test loss of 0.37241, the figure to which the
+    authors' KAN, which could only learn a constant, came in all its runs: it is their split.
+    """
     with gzip.open(folder / "protein" / "CASP.csv.gz", "rt") as file:
         table = np.loadtxt(file, delimiter=",", skiprows=1)
     X, y = table[:, 1:], table[:, 0] / 10
     X = (X - X.mean(0)) / X.std(0) / 10
-    order = np.random.RandomState(0).permutation(len(y))
-    n_test = int(np.ceil(0.2 * len(y)))
-    test, train = order[:n_test], order[n_test:]
+    order = torch.randperm(len(y), generator=torch.Generator().manual_seed(0)).numpy()
+    train, test = np.split(order, [int(0.8 * len(y))])
     single = [array.astype(np.float32) for array in (X[train], y[train], X[test], y[test])]
     return Data(*(torch.from_numpy(array) for array in single))
 

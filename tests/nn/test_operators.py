@@ -47,7 +47,8 @@ def test_fused_equals_dense_formula(basis, shape, generator):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_fused_equals_gather(basis, dtype, generator):
     name = basis_name(basis)
-    z, g = draw((64, 700), generator, dtype), draw((64, 700), generator, dtype)
+    z, g = draw((64, 700), generator), draw((64, 700), generator, dtype)
+    z = inside_cells(z, name).to(dtype)  # at a jump the two may round to different sides
     z[0, 0], z[0, 1], z[0, 2] = float("inf"), -float("inf"), 50.0
     if basis.tail in ("direct", "linear"):
         z[0, :2] = 3.0
@@ -57,8 +58,6 @@ def test_fused_equals_gather(basis, dtype, generator):
         (ops.slope(g, z, a, name, 1), g * gather.evaluate(z, a, name, 1)),
         (ops.adjoint(g, z, a, name, 0), gather.adjoint(g, z, a, name)),
     ]
-    if name.startswith('{"type": "DefectiveBSpline"') and dtype == torch.float32:
-        pytest.skip("at a jump the two may round to different sides")
     eps = torch.finfo(dtype).eps
     for fast, plain in pairs:
         height = float(plain[plain.isfinite()].abs().max())
