@@ -10,6 +10,7 @@ PARTS = {
     "bases": set(),
     "fused": set(),
     "activation": {"bases", "fused"},
+    "nn": {"bases", "fused", "activation"},
 }
 EXTRAS = {"torch": {"nn"}, "dask": {"dask"}, "onnx": {"onnx"}}
 
