@@ -21,6 +21,7 @@ from _data import data_folder, load_mnist, load_protein
 from torch import nn
 
 from rflaf.bases import BSpline
+from rflaf.fused import thread_count
 from rflaf.nn import (
     KAN,
     LAN,
@@ -92,9 +93,11 @@ def speed(data: Data, repeats: int) -> list[dict[str, Any]]:
         "LAN RBF-16": lambda: LAN(D, M, seed=0),
         "KAN, 187 hidden": lambda: KAN(D, M // 16, seed=0),
     }
+    threads = f"{torch.get_num_threads()} thread(s) in PyTorch, {thread_count()} in the kernels"
+    print(threads, flush=True)
     best = epoch_seconds(models, data, repeats)
     dense = {cells: dense_epoch_seconds(cells, data) for cells in (16, 32, 128)}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"what": f"an epoch of {name}", "figure": seconds, "unit": "s", "target": "none"}
         for name, seconds in best.items()
     ]
@@ -115,7 +118,7 @@ def speed(data: Data, repeats: int) -> list[dict[str, Any]]:
         figure = best[top] / best[bottom]
         what = f"{top} / {bottom}"
         rows.append({"what": what, "figure": figure, "unit": "x", "target": f"<= {most}"})
-    return rows
+    return [{**row, "threads": threads} for row in rows]
 
 
 def accuracy_runs() -> dict[str, tuple[str, Callable[[int], nn.Module], str]]:

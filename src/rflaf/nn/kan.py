@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from rflaf.bases import BSpline
-from rflaf.nn.layouts import basis_name, cubics_of, layout_of
+from rflaf.fused import basis_layout
+from rflaf.nn.layouts import single_functions
 from rflaf.nn.networks import seeded
 
 
@@ -137,10 +138,8 @@ def _local_pieces(basis: BSpline) -> tuple[Tensor, Tensor]:
 
     Columns are counted with `degree` empty ones on either side, so that every cell has as many.
     """
-    name = basis_name(basis)
-    layout = layout_of(name)
-    assert layout is not None
-    cubics = torch.from_numpy(cubics_of(name)[0])
+    layout = basis_layout(basis, 1)  # a cell a knot: such splines are cubics themselves
+    cubics = torch.from_numpy(single_functions(layout, basis.n)[0])
     n_cells, width = basis.n + basis.degree, basis.degree + 1
     begin = round((basis.low - basis.degree * basis.spacing - layout.low) / layout.cell)
     padded = torch.zeros(basis.n + 2 * basis.degree, n_cells, 4, dtype=cubics.dtype)

@@ -19,6 +19,9 @@ from rflaf.fused import DEFAULT_TOL, Direct, Layout, Sigma, Table, basis_layout
 
 Float64 = NDArray[np.float64]
 
+# Cells to a basis's spacing. Splines would do with one, but the elements of a batch that fall into
+# one cell wait for one another in the adjoint.
+_LEAST_PARTS = 8
 _MAX_PARTS = 512
 _types: dict[str, type[Basis]] = {
     kind.__name__: kind for kind in LEARNABLE_BASES.values() if isinstance(kind, type)
@@ -98,8 +101,8 @@ def named_basis(name: str) -> Basis:
 def layout_of(name: str) -> AnyLayout | None:
     """The layout of a basis, or None where no table serves.
 
-    It has the fewest cells, by powers of two, that give every function to `DEFAULT_TOL`: one cell
-    a knot for splines up to degree three, which are cubics themselves, and eight for Gaussians.
+    It has the fewest cells, by powers of two, that give every function to `DEFAULT_TOL`; eight to
+    the spacing do for Gaussians and splines.
     """
     basis = named_basis(name)
     if basis.tail == "direct":
@@ -108,7 +111,7 @@ def layout_of(name: str) -> AnyLayout | None:
     if own_layout is not None:
         made: AnyLayout = own_layout()
         return made
-    parts = 1
+    parts = _LEAST_PARTS
     while True:
         layout = basis_layout(basis, parts)
         if _worst_error(layout, basis) <= DEFAULT_TOL or parts >= _MAX_PARTS:
@@ -129,7 +132,12 @@ def cubics_of(name: str) -> tuple[Float64, Float64]:
     """The cubics of the single functions, N × (n_cells + 1) × 4, and their edge slopes, N × 2."""
     layout = layout_of(name)
     assert layout is not None, name
-    tables = [layout.table(unit) for unit in np.eye(named_basis(name).n)]
+    return single_functions(layout, named_basis(name).n)
+
+
+def single_functions(layout: AnyLayout, n: int) -> tuple[Float64, Float64]:
+    """The cubics of the n functions of a layout one by one, and their slopes at its ends."""
+    tables = [layout.table(unit) for unit in np.eye(n)]
     return np.stack([t.cells for t in tables]), np.stack([t.frame[6:] for t in tables])
 
 
