@@ -25,7 +25,7 @@ def fit(activation: nn.Module, X: torch.Tensor, y: torch.Tensor) -> tuple[nn.Mod
 
 def main() -> None:
     generator = torch.Generator().manual_seed(0)
-    X = 4 * torch.rand(2000, 2, generator=generator) - 2
+    X = 4 * torch.rand(1000, 2, generator=generator) - 2
     y = torch.sin(5 * X[:, 0]) * torch.cos(2 * X[:, 1])
 
     _, relu_loss = fit(nn.ReLU(), X, y)
