@@ -12,6 +12,10 @@ PARTS = {
     "activation": {"bases", "fused"},
     "theory": {"bases", "activation"},
     "kernels": {"bases", "activation", "theory"},
+    "nn": {"bases", "fused", "activation"},
+    "projection": set(),
+    "solvers": {"fused", "projection"},
+    "estimators": {"activation", "bases", "fused", "projection", "solvers"},
 }
 EXTRAS = {"torch": {"nn"}, "dask": {"dask"}, "onnx": {"onnx"}}
 

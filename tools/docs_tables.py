@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +31,8 @@ def measured_on(result: dict[str, Any]) -> str:
     return f"Measured {machine['date']} on {machine['cores']} cores of {machine['processor']}."
 
 
-def fused() -> str:
-    result = load("fused")
-    rows = [
-        [row["what"], f"{row['figure']:.3g} {row['unit']}", row["target"].replace("none", "")]
-        for row in result["rows"]
-    ]
-    return markdown(["", "figure", "target"], rows) + f"\n\n{measured_on(result)}"
-
-
-def theory() -> str:
-    result = load("theory")
+def figures(name: str) -> str:
+    result = load(name)
     rows = [
         [row["what"], f"{row['figure']:.3g} {row['unit']}", row["target"].replace("none", "")]
         for row in result["rows"]
@@ -61,7 +53,30 @@ def theory_series() -> str:
     return markdown(header, [[name, f"{norm:g}", *found] for (name, norm), found in errors.items()])
 
 
-TABLES = {"fused": fused, "theory": theory, "theory_series": theory_series}
+def nn_accuracy() -> str:
+    result = load("nn_accuracy")
+    rows = []
+    for row in result["rows"]:
+        loss, percent = "diverged", ""
+        if "test_loss" in row:
+            loss = f"{row['test_loss']:.4f} ± {row['test_loss_std']:.4f}"
+        if "test_accuracy_pct" in row:
+            percent = f"{row['test_accuracy_pct']:.2f} ± {row['test_accuracy_pct_std']:.2f} %"
+        rows.append([row["what"], loss, percent, row["target"]])
+    variance = next(r["target_variance"] for r in result["rows"] if "target_variance" in r)
+    note = f"The variance of protein's target is {variance:.3f} on the test rows."
+    table = markdown(["", "test loss", "accuracy", "target"], rows)
+    return f"{table}\n\n{note} {measured_on(result)}"
+
+
+TABLES = {
+    "fused": partial(figures, "fused"),
+    "nn": partial(figures, "nn"),
+    "nn_accuracy": nn_accuracy,
+    "theory": partial(figures, "theory"),
+    "theory_series": theory_series,
+    "estimators": partial(figures, "estimators"),
+}
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

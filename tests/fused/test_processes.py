@@ -77,7 +77,7 @@ def test_joblib_workers_do_not_oversubscribe(expected):
 def test_callers_share_the_threads(monkeypatch):
     """A helper of the first caller stops when others come."""
     monkeypatch.setenv("RFLAF_NUM_THREADS", "2")
-    monkeypatch.setattr(joblib, "cpu_count", lambda: 2)
+    monkeypatch.setattr(threads, "_available_processors", lambda: 2)
     lock, state = threading.Lock(), {"now": 0, "most": 0}
     pause = threading.Event()
 
@@ -143,7 +143,7 @@ def test_an_error_in_a_chunk_is_raised():
     ],
 )
 def test_thread_count(variables, expected_count, monkeypatch):
-    monkeypatch.setattr(joblib, "cpu_count", lambda: 4)
+    monkeypatch.setattr(threads, "_available_processors", lambda: 4)
     for name in ("RFLAF_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():

@@ -14,6 +14,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import lru_cache
 
 import joblib
 
@@ -29,12 +30,18 @@ def thread_count() -> int:
     set, at most the processors this process may run on. joblib and Dask set the latter two in
     their worker processes.
     """
-    available = int(joblib.cpu_count())
+    available = _available_processors()
     for name in ("RFLAF_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
         value = os.environ.get(name, "")
         if value.isdigit() and int(value) > 0:
             return min(int(value), available)
     return available
+
+
+@lru_cache(maxsize=1)
+def _available_processors() -> int:
+    """joblib's count, which reads the limits of the container from files: 100 microseconds."""
+    return int(joblib.cpu_count())
 
 
 def parallel(task: Callable[[int], None], n_chunks: int) -> None:
@@ -86,7 +93,7 @@ def _get_pool() -> ThreadPoolExecutor:
     global _pool
     with _lock:
         if _pool is None:
-            _pool = ThreadPoolExecutor(max(joblib.cpu_count(), 1), thread_name_prefix="rflaf")
+            _pool = ThreadPoolExecutor(max(_available_processors(), 1), thread_name_prefix="rflaf")
         return _pool
 
 

@@ -1,0 +1,215 @@
+"""Training with PyTorch: python benchmarks/nn.py [--accuracy [--models NAME ...] [--seeds N]]
+
+Seconds an epoch on the paper's protein task (M = 3000, batch 128, two Adam steps a batch), against
+the dense way of the paper's code; with --accuracy the losses of the published protocol. The data is
+read from the folder in the environment variable RFLAF_DATA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from _bench import show, write
+from _data import data_folder, load_mnist, load_protein
+from torch import nn
+
+from rflaf.bases import BSpline
+from rflaf.fused import thread_count
+from rflaf.nn import (
+    KAN,
+    LAN,
+    MLP,
+    PUBLISHED,
+    PUBLISHED_EPOCHS,
+    PUBLISHED_SEEDS,
+    RFLAF,
+    RFMLP,
+    Data,
+    published_basis,
+    train,
+)
+
+D, M = 9, 3000
+DENSE_BATCHES = 8
+
+
+class DenseRBF(nn.Module):
+    """The dense way: exp(...) for every centre, stacked to n × M × N, times the coefficients."""
+
+    def __init__(self, coefficients: torch.Tensor) -> None:
+        super().__init__()
+        n = coefficients.shape[0]
+        self.coefficients = nn.Parameter(coefficients.detach().clone())
+        self.register_buffer("centers", torch.linspace(-2.0, 2.0, n))
+        self.scale = -0.5 / (4.0 / (n - 1)) ** 2
+
+    def forward(self, z: torch.Tensor) -> torch.Tensor:
+        columns = [torch.exp((z - c) ** 2 * self.scale) for c in self.centers]
+        return torch.stack(columns, dim=-1) @ self.coefficients
+
+
+def epoch_seconds(models: dict[str, Callable[[], nn.Module]], data: Data, repeats: int) -> dict:
+    """The best training epoch of each model; they take turns, so that noise meets all alike."""
+    times: dict[str, list[float]] = {name: [] for name in models}
+    for _ in range(repeats):
+        for name, make in models.items():
+            result = train(make(), data, replace(PUBLISHED, epochs=2))
+            times[name] += [record.train_seconds for record in result.history]
+    return {name: min(taken) for name, taken in times.items()}
+
+
+def dense_epoch_seconds(cells: int, data: Data) -> float:
+    """An epoch with the dense activation, from the best of a few batches of it."""
+    model = RFLAF(D, M, n_basis=cells + 1, seed=0)
+    model.activation = DenseRBF(model.activation.coefficients)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+    times = []
+    for rows in torch.arange(len(data.X_train)).split(128)[:DENSE_BATCHES]:
+        start = time.perf_counter()
+        out = model(data.X_train[rows])
+        optimizer.zero_grad(set_to_none=True)
+        nn.functional.mse_loss(out, data.y_train[rows]).backward()
+        optimizer.step()
+        optimizer.step()
+        times.append(time.perf_counter() - start)
+    return min(times) * -(-len(data.X_train) // 128)
+
+
+def speed(data: Data, repeats: int) -> list[dict[str, Any]]:
+    models: dict[str, Callable[[], nn.Module]] = {
+        "ReLU RFMLP": lambda: RFMLP(D, M, seed=0),
+        "RFLAF RBF-16": lambda: RFLAF(D, M, seed=0),
+        "RFLAF RBF-32": lambda: RFLAF(D, M, n_basis=33, seed=0),
+        "RFLAF RBF-128": lambda: RFLAF(D, M, n_basis=129, seed=0),
+        "RFLAF B-splines, 17": lambda: RFLAF(D, M, basis=BSpline(17), seed=0),
+        "MLP ReLU": lambda: MLP(D, M, seed=0),
+        "LAN RBF-16": lambda: LAN(D, M, seed=0),
+        "KAN, 187 hidden": lambda: KAN(D, M // 16, seed=0),
+    }
+    threads = f"{torch.get_num_threads()} thread(s) in PyTorch, {thread_count()} in the kernels"
+    print(threads, flush=True)
+    best = epoch_seconds(models, data, repeats)
+    dense = {cells: dense_epoch_seconds(cells, data) for cells in (16, 32, 128)}
+    rows: list[dict[str, Any]] = [
+        {"what": f"an epoch of {name}", "figure": seconds, "unit": "s", "target": "none"}
+        for name, seconds in best.items()
+    ]
+    for cells, target in {16: 8, 32: 35, 128: 150}.items():
+        seconds = dense[cells]
+        what = f"an epoch of dense RBF-{cells} (from {DENSE_BATCHES} batches)"
+        rows.append({"what": what, "figure": seconds, "unit": "s", "target": "none"})
+        figure = seconds / best[f"RFLAF RBF-{cells}"]
+        what = f"dense RBF-{cells} / RFLAF RBF-{cells}"
+        rows.append({"what": what, "figure": figure, "unit": "x", "target": f">= {target}"})
+    ratios = [
+        ("RFLAF RBF-128", "RFLAF RBF-16", 1.15),
+        ("RFLAF RBF-16", "ReLU RFMLP", 2.5),
+        ("LAN RBF-16", "MLP ReLU", 2.5),
+        ("RFLAF B-splines, 17", "RFLAF RBF-16", 1.1),
+    ]
+    for top, bottom, most in ratios:
+        figure = best[top] / best[bottom]
+        what = f"{top} / {bottom}"
+        rows.append({"what": what, "figure": figure, "unit": "x", "target": f"<= {most}"})
+    return [{**row, "threads": threads} for row in rows]
+
+
+def accuracy_runs() -> dict[str, tuple[str, Callable[[int], nn.Module], str]]:
+    """Name: data set, model for a seed, and what to compare the loss with."""
+    return {
+        "protein RFLAF RBF-16": ("protein", lambda s: RFLAF(D, M, seed=s), "0.204 ± 0.006"),
+        "protein RFLAF RBF-64": (
+            "protein",
+            lambda s: RFLAF(D, M, n_basis=65, seed=s),
+            "0.180 ± 0.006",
+        ),
+        "protein RFMLP ReLU": ("protein", lambda s: RFMLP(D, M, seed=s), "0.241 ± 3 %"),
+        "protein RFLAF BS-16": (
+            "protein",
+            lambda s: RFLAF(D, M, basis=published_basis("bs", 16), seed=s),
+            "paper 0.194",
+        ),
+        "protein KAN-16": ("protein", lambda s: KAN(D, M // 16, seed=s), "well below the variance"),
+        "mnist RFLAF RBF-16": (
+            "mnist",
+            lambda s: RFLAF(784, 1000, 10, seed=s),
+            "0.126 ± 0.015, 96.1 ± 0.5 %",
+        ),
+        "mnist RFMLP ReLU": ("mnist", lambda s: RFMLP(784, 1000, 10, seed=s), "0.159 ± 3 %"),
+        "protein RFLAF PL-16": (
+            "protein",
+            lambda s: RFLAF(D, M, basis=published_basis("pl", 16), seed=s),
+            "paper: diverged",
+        ),
+    }
+
+
+def accuracy(names: list[str], n_seeds: int) -> list[dict[str, Any]]:
+    """Mean and population standard deviation over seeds, as the paper reports them.
+
+    The file is written after every row, and only where all of them are asked for.
+    """
+    folder = data_folder()
+    assert folder is not None
+    loaded: dict[str, Data] = {}
+    rows = []
+    for name, (source, make, target) in accuracy_runs().items():
+        if not any(wanted in name for wanted in names):
+            continue
+        if source not in loaded:
+            loaded[source] = {"protein": load_protein, "mnist": load_mnist}[source](folder)
+        data = loaded[source]
+        protocol = replace(PUBLISHED, epochs=PUBLISHED_EPOCHS[source])
+        results = [
+            train(make(seed), data, protocol, seed=seed) for seed in PUBLISHED_SEEDS[:n_seeds]
+        ]
+        row: dict[str, Any] = {"what": name, "target": target, "seeds": n_seeds}
+        row["statuses"] = [result.status for result in results]
+        row["diverged_epochs"] = [result.diverged_epoch for result in results]
+        row["epochs"] = protocol.epochs
+        losses = [result.test_loss for result in results if result.test_loss is not None]
+        if losses:
+            row["test_loss"] = statistics.fmean(losses)
+            row["test_loss_std"] = statistics.pstdev(losses)
+        accuracies = [100 * r.test_accuracy for r in results if r.test_accuracy is not None]
+        if accuracies:
+            row["test_accuracy_pct"] = statistics.fmean(accuracies)
+            row["test_accuracy_pct_std"] = statistics.pstdev(accuracies)
+        if source == "protein":
+            row["target_variance"] = float(data.y_test.var(correction=0))
+        print(row, flush=True)
+        rows.append(row)
+        if names == [""]:
+            write("nn_accuracy", rows)
+    return rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--accuracy", action="store_true", help="losses instead of seconds")
+    parser.add_argument("--models", nargs="+", default=[""], help="parts of names, for --accuracy")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    folder = data_folder()
+    if folder is None:
+        print("skipped: the environment variable RFLAF_DATA does not name a folder of data")
+        return 0
+    if options.accuracy:
+        accuracy(options.models, options.seeds)
+        return 0
+    rows = speed(load_protein(folder), options.repeats)
+    show(rows)
+    write("nn", rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

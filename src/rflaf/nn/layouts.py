@@ -1,0 +1,156 @@
+"""Bases as the operators see them: a name that travels, and tables that are made once.
+
+An operator of PyTorch takes tensors, numbers and strings. A basis therefore goes to it as a string
+from which any process can make the basis again; that is what keeps exported programs portable.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf.bases import LEARNABLE_BASES, Basis
+from rflaf.fused import DEFAULT_TOL, Direct, Layout, Sigma, Table, basis_layout
+
+Float64 = NDArray[np.float64]
+
+# Cells to a basis's spacing. Splines would do with one, but the elements of a batch that fall into
+# one cell wait for one another in the adjoint.
+_LEAST_PARTS = 8
+_MAX_PARTS = 512
+_types: dict[str, type[Basis]] = {
+    kind.__name__: kind for kind in LEARNABLE_BASES.values() if isinstance(kind, type)
+}
+
+
+class AnyLayout(Protocol):
+    """What the operators use of a layout; `rflaf.fused.Layout` and `CellLayout` have it."""
+
+    @property
+    def low(self) -> float: ...
+    @property
+    def cell(self) -> float: ...
+    @property
+    def n_cells(self) -> int: ...
+    def table(self, coefficients: Float64) -> Table: ...
+
+
+@dataclass(frozen=True, eq=False)
+class CellLayout:
+    """A basis that is a cubic of its own in every cell, and may jump from one to the next.
+
+    `pieces`, N × (n_cells + 1) × 4, has the coefficients of 1, t, t², t³. `rflaf.fused.Layout`
+    takes one value for the end of a cell and the start of the next, so it has no room for a jump.
+    """
+
+    basis: Basis
+    low: float
+    cell: float
+    n_cells: int
+    pieces: Float64
+
+    def table(self, coefficients: Float64) -> Table:
+        """The cubics of sum_i a_i B_i."""
+        cells = np.tensordot(coefficients, self.pieces, 1)
+        inverse, shift = 1 / self.cell, -self.low / self.cell
+        coarse, whole = float(np.float32(inverse)), float(np.round(shift))
+        high = self.low + self.n_cells * self.cell
+        frame = [self.low, high, coarse, inverse - coarse, whole, shift - whole, 0.0, 0.0]
+        return Table(self, coefficients, cells, np.array(frame))  # type: ignore[arg-type]
+
+    def pull_back(self, moments: Float64, tails: Float64) -> Float64:
+        """The gradient for the coefficients: the transpose of `table`."""
+        return np.asarray(np.tensordot(moments, self.pieces, ((-2, -1), (1, 2))))
+
+
+def basis_name(basis: Basis) -> str:
+    """The string for `basis`; `named_basis` gives an equal basis back.
+
+    >>> from rflaf.bases import RBF
+    >>> named_basis(basis_name(RBF(17))) == RBF(17)
+    True
+    """
+    kind = type(basis).__name__
+    if _types.setdefault(kind, type(basis)) is not type(basis):
+        raise ValueError(
+            f"There are two classes of bases called {kind!r}. Expected different names, because "
+            "operators and exported programs know a basis by the name of its class."
+        )
+    return json.dumps({"type": kind, **basis.parameters()}, default=_as_list)
+
+
+@lru_cache(maxsize=256)
+def named_basis(name: str) -> Basis:
+    """The basis of a string made by `basis_name`."""
+    parameters = json.loads(name)
+    kind = parameters.pop("type")
+    if kind not in _types:
+        raise ValueError(
+            f"Unknown class of bases {kind!r}. Expected one of {', '.join(_types)}, or one that "
+            "a LearnableActivation of this process has been made with."
+        )
+    return _types[kind](**parameters)
+
+
+@lru_cache(maxsize=256)
+def layout_of(name: str) -> AnyLayout | None:
+    """The layout of a basis, or None where no table serves.
+
+    It has the fewest cells, by powers of two, that give every function to `DEFAULT_TOL`; eight to
+    the spacing do for Gaussians and splines.
+    """
+    basis = named_basis(name)
+    if basis.tail == "direct":
+        return None
+    own_layout = getattr(basis, "cell_layout", None)
+    if own_layout is not None:
+        made: AnyLayout = own_layout()
+        return made
+    parts = _LEAST_PARTS
+    while True:
+        layout = basis_layout(basis, parts)
+        if _worst_error(layout, basis) <= DEFAULT_TOL or parts >= _MAX_PARTS:
+            return layout
+        parts *= 2
+
+
+@lru_cache(maxsize=64)
+def sigma_of(name: str, coefficients: bytes) -> Sigma:
+    """The compiled activation. Backward asks for what forward has just made, hence the cache."""
+    a = np.frombuffer(coefficients, dtype=np.float64)
+    layout = layout_of(name)
+    return Direct(named_basis(name), a) if layout is None else layout.table(a)
+
+
+@lru_cache(maxsize=64)
+def cubics_of(name: str) -> tuple[Float64, Float64]:
+    """The cubics of the single functions, N × (n_cells + 1) × 4, and their edge slopes, N × 2."""
+    layout = layout_of(name)
+    assert layout is not None, name
+    return single_functions(layout, named_basis(name).n)
+
+
+def single_functions(layout: AnyLayout, n: int) -> tuple[Float64, Float64]:
+    """The cubics of the n functions of a layout one by one, and their slopes at its ends."""
+    tables = [layout.table(unit) for unit in np.eye(n)]
+    return np.stack([t.cells for t in tables]), np.stack([t.frame[6:] for t in tables])
+
+
+def _worst_error(layout: Layout, basis: Basis) -> float:
+    places = np.array([0.13, 0.5, 0.87])  # near the worst of a cubic through ends and thirds
+    z = (layout.low + layout.cell * (np.arange(layout.n_cells)[:, None] + places)).ravel()
+    powers = places[:, None] ** np.arange(4)
+    worst = 0.0
+    for unit, values in zip(np.eye(basis.n), basis.functions(z)):
+        table = (layout.table(unit).cells[:-1] @ powers.T).ravel()
+        worst = max(worst, float(np.abs(table - values).max()))
+    return worst
+
+
+def _as_list(value: Any) -> Any:
+    return value.tolist()

@@ -1,0 +1,94 @@
+"""The rows that a run trains on, picks its epoch on and is judged on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from rflaf.nn.networks import TwoLayerNetwork
+from rflaf.nn.protocols import Data, Protocol
+
+BLOCK_ROWS = 1024  # that go through a model at a time, outside of training
+
+
+@dataclass
+class Part:
+    """Rows with their targets; x is X, or Z where that was computed once."""
+
+    x: Tensor
+    y: Tensor
+
+    @property
+    def classes(self) -> bool:
+        return not self.y.is_floating_point()
+
+    @property
+    def loss(self) -> Callable[[Tensor, Tensor], Tensor]:
+        return nn.functional.cross_entropy if self.classes else nn.functional.mse_loss
+
+    def row_losses(self, out: Tensor, y: Tensor) -> Tensor:
+        if self.classes:
+            return nn.functional.cross_entropy(out, y, reduction="none")
+        return (out - y).square().flatten(1).mean(1) if y.ndim > 1 else (out - y).square()
+
+    def constant_loss(self) -> float:
+        """The loss of the best constant prediction."""
+        if not self.classes:
+            return float(self.y.var(0, correction=0).mean())
+        shares = torch.bincount(self.y) / self.y.shape[0]
+        return float(torch.special.entr(shares).sum())
+
+
+def split_data(data: Data, protocol: Protocol, generator: torch.Generator) -> dict[str, Part]:
+    """The training, validation and test rows, as far as the protocol has them."""
+    X, y = data.X_train, data.y_train
+    assert isinstance(X, Tensor)
+    assert isinstance(y, Tensor)
+    parts = {"train": Part(X, y)}
+    if isinstance(data.X_test, Tensor) and isinstance(data.y_test, Tensor):
+        parts["test"] = Part(data.X_test, data.y_test)
+    if protocol.selected_on == "test" and "test" not in parts:
+        raise ValueError(
+            f"The protocol {protocol.name!r} is judged on test data. Got 'data' without any."
+        )
+    if protocol.selected_on == "validation":
+        order = torch.randperm(X.shape[0], generator=generator).to(X.device)
+        held_out = max(1, round(protocol.validation_fraction * X.shape[0]))
+        parts["train"] = Part(X[order[held_out:]], y[order[held_out:]])
+        parts["validation"] = Part(X[order[:held_out]], y[order[:held_out]])
+    return parts
+
+
+@torch.no_grad()
+def check_shapes(model: nn.Module, part: Part) -> None:
+    out = model(part.x[:2])
+    target = part.y[:2]
+    if part.classes:
+        right = out.ndim == 2 and int(part.y.min()) >= 0 and int(part.y.max()) < out.shape[1]
+        expected = f"n × C, with C more than the largest class, {int(part.y.max())}"
+    else:
+        right, expected = out.shape == target.shape, f"of the target, n × {list(target.shape[1:])}"
+    if not right:
+        # broadcasting would compare every row with every other, and the model would learn a mean
+        raise ValueError(
+            f"The model's output must have the shape {expected}. "
+            f"Got n × {list(out.shape[1:])}: see its 'n_outputs'."
+        )
+
+
+@torch.no_grad()
+def precompute(
+    model: nn.Module, parts: dict[str, Part], memory_budget: int
+) -> Callable[[Tensor], Tensor]:
+    """Turn X into Z where W never changes and Z fits; the function that predicts from x."""
+    if not isinstance(model, TwoLayerNetwork) or not model.frozen:
+        return model
+    rows = sum(part.x.shape[0] for part in parts.values())
+    if rows * model.W.shape[1] * model.W.element_size() > memory_budget:
+        return model
+    for part in parts.values():
+        part.x = torch.cat([model.project(x) for x in torch.split(part.x, BLOCK_ROWS)])
+    return model.readout

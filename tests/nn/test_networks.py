@@ -1,0 +1,151 @@
+"""The paper's networks, their start, their penalties, and the bases they were run with."""
+
+import numpy as np
+import pytest
+import torch
+
+from rflaf.bases import BSpline
+from rflaf.nn import (
+    KAN,
+    LAN,
+    MLP,
+    RFLAF,
+    RFMLP,
+    DefectiveBSpline,
+    LearnableActivation,
+    published_basis,
+    regulariser,
+)
+from rflaf.nn.activation import FixedActivation
+from rflaf.nn.kan import KANLayer
+from rflaf.nn.regularisers import add_regulariser_gradient
+
+NETWORKS = [RFLAF, RFMLP, LAN, MLP]
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_start_is_that_of_the_paper(network):
+    model = network(20, 4000, 3, seed=0)
+    assert abs(float(model.W.detach().std()) - 1) < 0.02
+    assert abs(float(model.V.detach().std()) * 4000**0.5 - 1) < 0.05
+    assert model.W.requires_grad == (network in (LAN, MLP))
+    assert "W" in model.state_dict()
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_formula_and_shapes(network, generator):
+    x = torch.randn(6, 4, generator=generator) / 2
+    for outputs, shape in ((None, (6,)), (1, (6, 1)), (3, (6, 3))):
+        model = network(4, 50, outputs, seed=1)
+        out = model(x)
+        assert out.shape == shape
+        z = x @ model.W
+        if isinstance(model.activation, LearnableActivation):
+            phi = torch.from_numpy(model.activation.to_activation()(z.detach().numpy()))
+        else:
+            phi = torch.relu(z)
+        torch.testing.assert_close(out, phi.float() @ model.V, atol=1e-4, rtol=1e-4)
+
+
+def test_unfrozen_networks_are_the_frozen_ones_with_W_trained(generator):
+    x = torch.randn(6, 4, generator=generator)
+    for frozen, trained in ((RFLAF, LAN), (RFMLP, MLP)):
+        assert torch.equal(frozen(4, 50, seed=3)(x), trained(4, 50, seed=3)(x))
+
+
+def test_seed_decides_all_draws(generator):
+    x = torch.randn(6, 4, generator=generator)
+    assert torch.equal(RFLAF(4, 50, seed=3)(x), RFLAF(4, 50, seed=3)(x))
+    assert not torch.equal(RFLAF(4, 50, seed=3)(x), RFLAF(4, 50, seed=4)(x))
+
+
+@pytest.mark.parametrize("name", FixedActivation.FUNCTIONS)
+def test_fixed_activations_are_those_of_bases(name):
+    from rflaf.bases import Fixed
+
+    z = torch.linspace(-4, 4, 41, dtype=torch.float64)
+    expected = Fixed(name)(z.numpy())[:, 0]
+    np.testing.assert_allclose(FixedActivation(name)(z), expected, atol=1e-12)
+
+
+def test_regulariser_is_the_published_one():
+    model = RFLAF(4, 100, 3, n_basis=9, seed=0)
+    a, v = model.activation.coefficients, model.V
+    gap = a.square().sum() / 9**0.5 - v.square().sum() / 100**0.5
+    expected = 2 * gap**2 + 0.3 * a.abs().sum() / 9
+    torch.testing.assert_close(regulariser(model, 2.0, 0.3), expected)
+    assert regulariser(MLP(4, 10)) is None
+    assert regulariser(KAN(4, 10)) is None
+
+
+def test_regulariser_gradient_is_that_of_autograd():
+    model = LAN(4, 100, 3, n_basis=9, seed=0, dtype=torch.float64)
+    regulariser(model, 2.0, 0.3).backward()
+    expected = [model.activation.coefficients.grad.clone(), model.V.grad.clone()]
+    for parameter in (model.activation.coefficients, model.V):
+        parameter.grad = torch.ones_like(parameter)
+    add_regulariser_gradient(model, 2.0, 0.3)
+    torch.testing.assert_close(model.activation.coefficients.grad - 1, expected[0])
+    torch.testing.assert_close(model.V.grad - 1, expected[1])
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_kan_layer_uses_the_splines_of_bases(degree, generator):
+    basis = BSpline(8 + degree, -2, 2, degree=degree)
+    layer = KANLayer(3, 2, basis, generator, torch.float64)
+    x = 2 * torch.randn(40, 3, generator=generator, dtype=torch.float64)
+    x[0] = torch.tensor([-50.0, 50.0, 2.0])
+    np.testing.assert_allclose(layer.basis_values(x), basis(x.numpy()), atol=1e-12)
+    expected = torch.nn.functional.silu(x) @ layer.base
+    expected = expected + torch.from_numpy(basis(x.numpy())).reshape(40, -1) @ layer.splines
+    torch.testing.assert_close(layer(x), expected)
+    assert torch.autograd.gradcheck(layer, (x[1:4].clone().requires_grad_(),))
+
+
+@pytest.mark.parametrize(("outputs", "shape"), [(None, (7,)), (1, (7, 1)), (3, (7, 3))])
+def test_kan_output_has_the_shape_of_the_target(outputs, shape):
+    assert KAN(5, 11, outputs, seed=0)(torch.randn(7, 5)).shape == shape
+
+
+def test_kan_makes_no_rows_by_outputs_by_inputs_tensor(generator):
+    """Nothing that autograd keeps grows with inputs × outputs, beside the parameters."""
+    largest = []
+    for width in (8, 256):
+        layer = KANLayer(16, width, BSpline(11, degree=3), generator)
+        sizes = []
+
+        def pack(tensor, sizes=sizes, layer=layer):
+            if tensor.shape[0] == 64:  # the rows
+                sizes.append(tensor.numel())
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            layer(torch.randn(64, 16, generator=generator, requires_grad=True)).sum()
+        largest.append(max(sizes))
+    assert largest[0] == largest[1]
+
+
+def test_published_bases():
+    assert published_basis("rbf", 16).centers.shape == (17,)
+    assert published_basis("rbf", 16).width == 0.25
+    assert published_basis("pl", 4).n == 5
+    right = published_basis("bs", 16, corrected=True)
+    wrong = published_basis("bs", 16)
+    assert isinstance(wrong, DefectiveBSpline)
+    z = np.linspace(-3, 3, 601)
+    # the outer pieces are those of a B-spline, 4/3 as high; the middle one is not
+    for i, c in enumerate(np.linspace(-2, 2, 17)):
+        outer = ((z > c - 0.25) & (z < c)) | ((z > c + 0.25) & (z < c + 0.5))
+        np.testing.assert_allclose(wrong(z)[outer, i], right(z)[outer, i] * 4 / 3, atol=1e-12)
+    assert np.abs(wrong(2.1)[-1] - right(2.1)[-1]) > 10
+    with pytest.raises(ValueError, match="'rbf', 'bs' or 'pl'"):
+        published_basis("sine", 4)
+
+
+def test_sizes_are_checked():
+    with pytest.raises(ValueError, match=r"'n_components' parameter of LAN.*Got 0"):
+        LAN(4, 0)
+    with pytest.raises(ValueError, match="'degree' parameter of KAN"):
+        KAN(4, 10, degree=4)
+    with pytest.raises(ValueError, match="Unknown activation 'sine'"):
+        RFMLP(4, 10, activation="sine")
