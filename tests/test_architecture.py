@@ -15,7 +15,7 @@ PARTS = {
     "nn": {"bases", "fused", "activation"},
     "projection": set(),
     "solvers": {"fused", "projection"},
-    "estimators": {"activation", "bases", "fused", "projection", "solvers"},
+    "estimators": {"activation", "bases", "fused", "nn", "projection", "solvers"},
 }
 EXTRAS = {"torch": {"nn"}, "dask": {"dask"}, "onnx": {"onnx"}}
 

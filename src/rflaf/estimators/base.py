@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from rflaf import fused
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, get_basis
+from rflaf.estimators.adam import train_with_adam
 from rflaf.estimators.inspection import InspectionMixin
 from rflaf.estimators.progress import Progress
 from rflaf.estimators.scaling import column_moments, standardise
@@ -104,15 +105,11 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
 
         Returns the standardised inputs, and the generator for what is drawn later.
         """
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        rng = np.random.default_rng(seed)
-        basis, given = self._resolve_basis()
         few = np.count_nonzero(weights) < FEW_ROWS
         old = self._previous() if self.warm_start else None
-        self.mean_, self.scale_ = column_moments(X, weights)
         dtype = np.float64 if few and X.dtype == np.float64 else np.float32
-        x = standardise(X, self.mean_, self.scale_, dtype)
-        w = draw(self.projection, X.shape[1], self.n_components, rng, dtype)
+        x, w, rng = self._prepare(X, weights, dtype)
+        basis, given = self._resolve_basis()
         kind = resolve_metric(self.metric, *X.shape)
         learned = self._start_without_learning(basis, given, X.shape[1])
         history: list[dict[str, float]] = []
@@ -139,16 +136,60 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
                     callback=progress.step,
                 )
             history = learned.history
-        self.activation_ = Activation(basis, learned.coefficients)
-        self.metric_ = learned.metric
+        self._start_alpha = learned.alpha
+        self._set_learned(x, w, basis, learned.coefficients, learned.metric, history, rng)
+        return x, rng
+
+    def _train_with_adam(self, X: Any, y: Array, weights: Array, task: str) -> Array:
+        """Activation and output weights by the paper's training; returns the weights, M × C."""
+        x, w, rng = self._prepare(X, weights, np.float32)
+        basis, given = self._resolve_basis()
+        start = self._start_without_learning(basis, given, X.shape[1])
+        coefficients, v, history = train_with_adam(
+            x,
+            y,
+            apply_metric(start.metric, w).astype(np.float32),
+            basis,
+            task=task,
+            weights=weights,
+            epochs=self.max_iter,
+            validation_fraction=self.validation_fraction,
+            seed=int(rng.integers(2**31)),
+            verbose=self.verbose,
+        )
+        self._set_learned(x, w, basis, coefficients, start.metric, history, rng)
+        self.alpha_ = 0.0
+        self.alpha_path_: list[Any] = []
+        return v
+
+    def _prepare(
+        self, X: Any, weights: Array, dtype: Any
+    ) -> tuple[Any, Array, np.random.Generator]:
+        """Standardised inputs, W, and the generator for what is drawn later."""
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        rng = np.random.default_rng(seed)
+        self.mean_, self.scale_ = column_moments(X, weights)
+        x = standardise(X, self.mean_, self.scale_, dtype)
+        return x, draw(self.projection, X.shape[1], self.n_components, rng, dtype), rng
+
+    def _set_learned(
+        self,
+        x: Any,
+        w: Array,
+        basis: Basis,
+        coefficients: Array,
+        metric: Array,
+        history: list[Any],
+        rng: np.random.Generator,
+    ) -> None:
+        self.activation_ = Activation(basis, coefficients)
+        self.metric_ = metric
         self.projection_ = w
-        self.components_ = apply_metric(learned.metric, w).astype(dtype)
+        self.components_ = apply_metric(metric, w).astype(w.dtype)
         self.history_ = history
         self.n_iter_ = len(history)
-        self._start_alpha = learned.alpha
         self._table: fused.Sigma | None = None
         self._measure_coverage(x, rng)
-        return x, rng
 
     def _resolve_basis(self) -> tuple[Basis, Array | None]:
         """The basis, and coefficients where they are given and not to be learned."""
@@ -220,4 +261,4 @@ def resolve_metric(metric: str, n: int, d: int) -> Any:
         return metric
     if d <= 64 and 4 * d * d <= n:
         return "full"
-    return "diagonal" if 10 * d <= n and d <= 1000 else "none"
+    return "diagonal" if 10 * d <= n and d <= 256 else "none"

@@ -35,7 +35,8 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         As for RFLAFRegressor.
     alpha : "auto" or float
         Penalty: mean cross-entropy plus alpha |v|².
-    solver : {"auto", "softmax"}
+    solver : {"auto", "softmax", "adam"}
+        "auto" and "softmax": as above. "adam": the paper's training, as for RFLAFRegressor.
     class_weight : dict, "balanced" or None
         Weights of the classes, times `sample_weight`.
 
@@ -58,7 +59,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseRFLAF._parameter_constraints,
-        "solver": [StrOptions({"auto", "softmax"})],
+        "solver": [StrOptions({"auto", "softmax", "adam"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
@@ -122,6 +123,11 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         if self.class_weight is not None:
             by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
             weights = weights * by_class[target]
+        if self.solver == "adam":
+            v = self._train_with_adam(X, target, weights, "classification")
+            self.coef_ = v[:, 1:] - v[:, :1] if len(self.classes_) == 2 else v
+            self.intercept_ = np.zeros(self.coef_.shape[1])
+            return self
         with quiet_blas(X.shape[0], self.n_components):
             self._fit_classes(X, target, weights)
         return self

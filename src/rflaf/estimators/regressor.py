@@ -15,6 +15,8 @@ from rflaf.estimators.base import FEW_ROWS, Array, BaseRFLAF, quiet_blas
 from rflaf.solvers.ridge import NormalEquations, choose_alpha, gcv_losses
 from rflaf.solvers.varpro import features
 
+FOLDED_ROWS = 3000  # up to so many rows, alpha is chosen by cross-validation,
+N_FOLDS = 5  # because a tenth of them says too little
 _BLOCK = 1 << 23  # features of a block of rows
 _POSTERIOR_WIDTH = 5000  # up to so many features the posterior is kept for return_std
 
@@ -42,8 +44,10 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         standardised inputs as they are. "auto" takes what the number of rows allows.
     alpha : "auto" or float
         Penalty: mean squared error of the target in units of its variance, plus alpha |v|².
-    solver : {"auto", "ridge"}
-        How v is found. Both mean the exact solution by normal equations.
+    solver : {"auto", "ridge", "adam"}
+        "auto" and "ridge": as above, v exactly, by normal equations. "adam": the paper's training
+        of sigma and v on mini-batches (needs PyTorch; no weights, no metric, `max_iter` counts
+        epochs, 30 at most).
     fit_intercept : bool
     validation_fraction : float
         Share of the rows that choose `alpha` for the last solve, which then uses all rows.
@@ -90,12 +94,15 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseRFLAF._parameter_constraints,
-        "solver": [StrOptions({"auto", "ridge"})],
+        "solver": [StrOptions({"auto", "ridge", "adam"})],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RFLAFRegressor:
         """Learn from rows X, n × d (dense or sparse), and targets y, n or n × C."""
+        return self._fit(X, y, sample_weight, keep_sums=False)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, keep_sums: bool) -> RFLAFRegressor:
         X, targets, weights = self._check_rows(X, y, sample_weight, reset=True)
         _check_memory(self.n_components)
         share = weights / weights.sum()
@@ -106,14 +113,27 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         if not self.fit_intercept:
             self._y_mean = np.zeros_like(self._y_mean)
         scaled = (targets - self._y_mean) / self._y_scale
+        if self.solver == "adam":
+            return self._fit_adam(X, scaled, weights)
         with quiet_blas(X.shape[0], self.n_components):
             x, self._rng = self._learn(X, scaled, weights)
-            empty = NormalEquations.empty(self.n_components, scaled.shape[1])
-            self._fit_sums = self._held_sums = empty
+            self._folds = [NormalEquations.empty(self.n_components, scaled.shape[1])]
+            if self.alpha == "auto" and np.count_nonzero(weights) >= FEW_ROWS:
+                self._folds *= N_FOLDS if X.shape[0] <= FOLDED_ROWS else 2
             self._add_rows(x, scaled, weights)
             self._solve()
-        if not self.warm_start:
-            del self._fit_sums, self._held_sums
+        if not keep_sums:
+            del self._folds
+        return self
+
+    def _fit_adam(self, X: Any, scaled: Array, weights: Array) -> RFLAFRegressor:
+        targets = scaled[:, 0] if self._single_target else scaled
+        v = self._train_with_adam(X, targets, weights, "regression")
+        self._posterior: Array | None = None
+        self.noise_ = float("nan")
+        coef = v * self._y_scale
+        self.coef_ = coef[:, 0] if self._single_target else coef
+        self.intercept_ = float(self._y_mean[0]) if self._single_target else self._y_mean
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -124,12 +144,10 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         from then on, so give it a few thousand. Later calls add their rows to the sums, and the
         output weights are those of all rows so far.
         """
-        if not hasattr(self, "components_") or not hasattr(self, "_fit_sums"):
-            keep, self.warm_start = self.warm_start, True
-            try:
-                return self.fit(X, y, sample_weight)
-            finally:
-                self.warm_start = keep
+        if self.solver == "adam":
+            raise ValueError("partial_fit needs solver 'auto' or 'ridge'. Got 'adam'.")
+        if not hasattr(self, "_folds"):
+            return self._fit(X, y, sample_weight, keep_sums=True)
         X, targets, weights = self._check_rows(X, y, sample_weight, reset=False)
         scaled = (targets - self._y_mean) / self._y_scale
         self._add_rows(self._standardised(X), scaled, weights)
@@ -167,34 +185,41 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         return X, targets, self._check_weights(sample_weight, X)
 
     def _add_rows(self, x: Any, y: Array, weights: Array) -> None:
-        """Add rows to the sums, a share of them to those that are held out."""
-        few = np.count_nonzero(weights) < FEW_ROWS
-        held = np.zeros(len(y), bool)
-        if not few and self.alpha == "auto":
-            held = self._rng.random(len(y)) < self.validation_fraction
+        """Add rows to the sums of the folds; of two, the second is the validation part."""
+        count = len(self._folds)
+        fold = np.zeros(len(y), int)
+        if count == 2:
+            fold = (self._rng.random(len(y)) < self.validation_fraction).astype(int)
+        elif count > 2:
+            fold = self._rng.permutation(len(y)) % count
         plain = bool((weights == 1).all())
         step = max(1, _BLOCK // self.n_components)
-        sums = {True: self._held_sums, False: self._fit_sums}
-        for which in (False, True):
+        for k in range(count):
             total = NormalEquations.empty(self.n_components, y.shape[1])
-            rows = np.flatnonzero((held == which) & (weights > 0))
+            rows = np.flatnonzero((fold == k) & (weights > 0))
             for start in range(0, rows.size, step):
                 at = rows[start : start + step]
                 _, phi = features(self._sigma(), x[at], self.components_)
                 total.add(phi, y[at].astype(phi.dtype), None if plain else weights[at])
-            sums[which] = sums[which] + total
-        self._fit_sums, self._held_sums = sums[False], sums[True]
+            self._folds[k] = self._folds[k] + total
+
+    def _pairs(self, everything: NormalEquations) -> list[tuple[NormalEquations, NormalEquations]]:
+        """Sums to fit to and to judge by: one pair, or one a fold."""
+        if len(self._folds) == 2:
+            pairs = [(self._folds[0], self._folds[1])]
+        else:
+            pairs = [(everything - held, held) for held in self._folds]
+        return [(fit, held) for fit, held in pairs if fit.rows and held.rows]
 
     def _solve(self) -> None:
         """Choose the penalty, solve on all rows, set the fitted attributes."""
         path: list[Any] = []
-        everything = self._fit_sums + self._held_sums
+        everything = sum(self._folds[1:], self._folds[0])
         if self.alpha != "auto":
             alpha = float(self.alpha)
-        elif self._held_sums.rows:
-            alpha, path = choose_alpha(
-                self._fit_sums, self._held_sums, self._start_alpha, fit_intercept=self.fit_intercept
-            )
+        elif len(self._folds) > 1:
+            pairs = self._pairs(everything)
+            alpha, path = choose_alpha(pairs, self._start_alpha, fit_intercept=self.fit_intercept)
         else:
             size = np.trace(everything.gram) / everything.weight / self.n_components
             alphas = size * 10.0 ** np.arange(-6, 2.5, 0.5)
@@ -233,8 +258,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         check_is_fitted(self)
         if self._posterior is None:
             raise ValueError(
-                f"'return_std' needs n_components of at most {_POSTERIOR_WIDTH}. "
-                f"Got {self.n_components}."
+                f"'return_std' needs n_components of at most {_POSTERIOR_WIDTH} and the exact "
+                f"solver. Got n_components={self.n_components}, solver={self.solver!r}."
             )
         X = self._check_inputs(X, reset=False)
         spread = np.empty(X.shape[0])

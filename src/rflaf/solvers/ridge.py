@@ -61,6 +61,15 @@ class NormalEquations:
             self.rows + other.rows,
         )
 
+    def __sub__(self, other: NormalEquations) -> NormalEquations:
+        return NormalEquations(
+            self.gram - other.gram,
+            self.moment - other.moment,
+            self.square - other.square,
+            self.weight - other.weight,
+            self.rows - other.rows,
+        )
+
     def penalised(self, alpha: float, fit_intercept: bool = True) -> Float64:
         """gram / weight + alpha, but for the intercept."""
         m = len(self.gram) - 1
@@ -104,24 +113,26 @@ def solve_positive(matrix: Float64, right: Float64) -> Float64:
 
 
 def choose_alpha(
-    fit: NormalEquations,
-    held: NormalEquations,
+    pairs: list[tuple[NormalEquations, NormalEquations]],
     start: float,
     *,
     fit_intercept: bool = True,
     step: float = 4.0,
     most: int = 24,
 ) -> tuple[float, list[dict[str, float]]]:
-    """The penalty with the least error on the held-out rows, by walking from `start`.
+    """The penalty with the least error on held-out rows, by walking from `start`.
 
-    Steps by the factor `step` in whichever direction the error falls, until it rises: the price of
-    each step is a factorisation, never another pass over the rows.
+    `pairs` has the sums of the rows to fit to and of those held out: one pair, or one for each
+    fold of a cross-validation. Steps by the factor `step` in whichever direction the error falls,
+    until it rises: the price of each step is a factorisation, never another pass over the rows.
     """
     tried: dict[int, float] = {}
 
     def loss(k: int) -> float:
         if k not in tried:
-            tried[k] = float(held.loss(fit.solve(start * step**k, fit_intercept)).mean())
+            alpha = start * step**k
+            losses = [held.loss(fit.solve(alpha, fit_intercept)).mean() for fit, held in pairs]
+            tried[k] = float(np.mean(losses))
         return tried[k]
 
     best, direction = 0, -1 if loss(-1) < loss(0) else 1

@@ -34,7 +34,7 @@ Float64 = NDArray[np.float64]
 Metric = Literal["full", "diagonal", "none"]
 
 FILL = 0.9  # standard deviation of Z at the start: 97 % of it lies in the grid [-2, 2]
-_FREQUENCIES = (0.75, 1.5, 3.0, 6.0)  # of the activation to start from
+_FREQUENCIES = (0.2, 0.75, 1.5, 3.0, 6.0)  # of the activation to start from; 0.2: nearly linear
 _ALPHAS = 10.0 ** np.arange(-6, 1)
 _MOST_TARGETS = 12  # more are mixed down to so many, at random, while the activation is learned
 
@@ -373,8 +373,8 @@ def _penalty_gradient(a: Float64, l1: float, smoothness: float) -> Float64:
 def _factorise(weighted: Array, alpha: float) -> Any:
     """The Cholesky factor of Phi'Phi + alpha, raising alpha where rounding needs it.
 
-    The products are taken in float64: in float32 their error can be as large as alpha, and then
-    the gradient is wrong by a third and the descent climbs.
+    The products are taken in float64: in float32 their error can be as large as alpha, however
+    short the sums, and then the gradient is wrong by a third and the descent climbs.
     """
     wide = weighted.astype(np.float64)
     matrix = wide.T @ wide
