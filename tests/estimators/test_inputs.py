@@ -235,6 +235,29 @@ def test_far_away_inputs(make, rows):
     assert_finite(single, (1e15 * X).astype(np.float32))
 
 
+@pytest.mark.parametrize("activation", ["rbf", "bspline", "chebyshev", "relu", "polynomial"])
+@pytest.mark.parametrize("scale", [1e8, 1e45, 1e300])
+def test_never_a_nan_however_far(activation, scale, rows):
+    """Finite inputs give finite predictions, or an error that says why not."""
+    X, y = rows
+    for make in (regressor, classifier):
+        model = make(activation=activation, n_basis=6).fit(X, y)
+        try:
+            prediction = model.predict(scale * X)
+        except ValueError as error:
+            assert any(word in str(error) for word in ("large", "overflow", "range"))  # noqa: PT017
+        else:
+            assert np.isfinite(prediction).all()
+
+
+def test_a_basis_of_high_powers(rows):
+    X, y = rows
+    try:
+        assert_finite(regressor(activation="polynomial", n_basis=32).fit(X, y), X)
+    except ValueError as error:
+        assert "polynomial" in str(error).lower()  # noqa: PT017
+
+
 @MAKERS
 def test_heavy_tails(make, rng):
     X = rng.standard_cauchy((400, 3))

@@ -129,7 +129,7 @@ def test_choose_alpha_finds_the_best_on_held_out_rows(rng, fit_intercept, start)
     phi = rng.standard_normal((60, 40))
     y = phi[:, :1] + 2 * rng.standard_normal((60, 1)) + 0.5
     fit, held = sums(phi[:45], y[:45]), sums(phi[45:], y[45:])
-    alpha, path = choose_alpha(fit, held, start, fit_intercept=fit_intercept)
+    alpha, path = choose_alpha([(fit, held)], start, fit_intercept=fit_intercept)
 
     def held_out(a):
         model = Ridge(a * 45, fit_intercept=fit_intercept).fit(phi[:45], y[:45])
@@ -152,10 +152,35 @@ def test_choose_alpha_stops(problem):
     noise = np.sign(np.random.default_rng(3).standard_normal(y.shape))
     for target in (noise, phi[:, :2]):
         fit, held = sums(phi[:60], target[:60]), sums(phi[60:], target[60:])
-        alpha, path = choose_alpha(fit, held, 1.0, most=8)
+        alpha, path = choose_alpha([(fit, held)], 1.0, most=8)
         assert np.isfinite(alpha)
         assert alpha > 0
         assert len(path) <= 9
+
+
+def test_choose_alpha_over_folds(rng):
+    """The mean over the folds decides."""
+    phi = rng.standard_normal((60, 40))
+    y = phi[:, :1] + 2 * rng.standard_normal((60, 1))
+    folds = np.arange(60) % 3
+    pairs = [
+        (sums(phi[folds != k], y[folds != k]), sums(phi[folds == k], y[folds == k]))
+        for k in range(3)
+    ]
+    alpha, path = choose_alpha(pairs, 1e-3)
+
+    def mean_loss(a):
+        losses = []
+        for k in range(3):
+            model = Ridge(a * 40).fit(phi[folds != k], y[folds != k])
+            error = model.predict(phi[folds == k]).reshape(-1, 1) - y[folds == k]
+            losses.append(np.mean(error**2))
+        return np.mean(losses)
+
+    grid = 1e-3 * 4.0 ** np.arange(-8, 9)
+    assert mean_loss(alpha) <= min(map(mean_loss, grid)) * (1 + 1e-6)
+    for record in path:
+        assert record["loss"] == pytest.approx(mean_loss(record["alpha"]), rel=1e-5)
 
 
 def brute_force_leave_one_out(phi, y, alpha, w, fit_intercept):

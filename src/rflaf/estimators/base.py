@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -106,11 +107,11 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         Returns the standardised inputs, and the generator for what is drawn later.
         """
         few = np.count_nonzero(weights) < FEW_ROWS
-        old = self._previous() if self.warm_start else None
         dtype = np.float64 if few and X.dtype == np.float64 else np.float32
         x, w, rng = self._prepare(X, weights, dtype)
         basis, given = self._resolve_basis()
-        kind = resolve_metric(self.metric, *X.shape)
+        kind = self._metric_kind = resolve_metric(self.metric, *X.shape)
+        old = self._previous(basis, kind, X.shape[1]) if self.warm_start else None
         learned = self._start_without_learning(basis, given, X.shape[1])
         history: list[dict[str, float]] = []
         frozen = not basis.learnable or given is not None
@@ -144,6 +145,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         """Activation and output weights by the paper's training; returns the weights, M × C."""
         x, w, rng = self._prepare(X, weights, np.float32)
         basis, given = self._resolve_basis()
+        self._metric_kind = "none"
         start = self._start_without_learning(basis, given, X.shape[1])
         coefficients, v, history = train_with_adam(
             x,
@@ -187,7 +189,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         self.projection_ = w
         self.components_ = apply_metric(metric, w).astype(w.dtype)
         self.history_ = history
-        self.n_iter_ = len(history)
+        self.n_iter_ = max(len(history), 1)  # the last solve counts where nothing is learned
         self._table: fused.Sigma | None = None
         self._measure_coverage(x, rng)
 
@@ -202,11 +204,14 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
 
     def _start_without_learning(self, basis: Basis, given: Array | None, d: int) -> Learned:
         if given is None:
-            given = basis.fit(lambda z: np.cos(1.5 * z) + np.sin(1.5 * z), ridge=1e-8)
+            given = basis.fit(lambda z: np.cos(2.2 * z) + np.sin(2.2 * z), ridge=1e-8)
         return Learned(given, np.full(d, FILL / np.sqrt(max(d, 1))), 1e-3)
 
-    def _previous(self) -> Learned | None:
-        if not hasattr(self, "activation_"):
+    def _previous(self, basis: Basis, kind: str, d: int) -> Learned | None:
+        """What the last fit learned, where it is of the kind that is asked for now."""
+        if not hasattr(self, "activation_") or self.activation_.basis != basis:
+            return None
+        if np.ndim(self.metric_) != (2 if kind == "full" else 1) or len(self.metric_) != d:
             return None
         return Learned(self.activation_.coefficients, self.metric_, self.alpha_)
 
@@ -230,7 +235,13 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         for start in range(0, X.shape[0], step):
             rows = slice(start, start + step)
             x = self._standardised(X[rows])
-            out[rows] = fused.predict_inputs(self._sigma(), x, self.components_, v)
+            with np.errstate(over="ignore", invalid="ignore"):
+                out[rows] = fused.predict_inputs(self._sigma(), x, self.components_, v)
+        if not np.isfinite(out).all():
+            raise ValueError(
+                f"The activation {self.activation_.basis!r} overflows on some rows of X, which lie "
+                "too far from those of the fit. Take another 'activation', such as 'chebyshev'."
+            )
         out += self.intercept_
         return out.astype(X.dtype, copy=False)
 
@@ -249,6 +260,20 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
 def quiet_blas(n: int, m: int) -> Any:
     """One BLAS thread for small problems, where handing work around costs more than it saves."""
     return threadpool_limits(limits=1 if n * m <= 4_000_000 else None, user_api="blas")
+
+
+def check_memory(m: int) -> None:
+    """The second moments of the features take M² numbers several times over; say so at once."""
+    try:
+        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return
+    needed = 5 * 8 * (m + 1) ** 2
+    if needed > available:
+        raise MemoryError(
+            f"n_components={m} needs {needed / 1e9:.0f} GB for the features' second moments. "
+            f"This machine has {available / 1e9:.0f} GB."
+        )
 
 
 def resolve_metric(metric: str, n: int, d: int) -> Any:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from rflaf.activation import Activation
 from rflaf.bases import Basis
-from rflaf.estimators.base import FEW_ROWS, Array, BaseRFLAF, quiet_blas
+from rflaf.estimators.base import FEW_ROWS, Array, BaseRFLAF, check_memory, quiet_blas
 from rflaf.solvers.result import Solution
 from rflaf.solvers.softmax import Rows, fit_few, fit_softmax
 from rflaf.solvers.varpro import features
@@ -120,6 +120,11 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
                 f"Got one class: {self.classes_[0]!r}."
             )
         target = encoder.transform(y)
+        if np.ptp(target[weights > 0]) == 0:
+            raise ValueError(
+                "RFLAFClassifier needs at least 2 classes with a positive sample weight. Got one."
+            )
+        check_memory(self.n_components)
         if self.class_weight is not None:
             by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
             weights = weights * by_class[target]

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
+
+_INSIDE = ("rflaf", "sklearn")
+
+
+def caller_level() -> int:
+    """The `stacklevel` of a warning that points at the first line outside this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _INSIDE:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 class InspectionMixin:
@@ -42,11 +53,11 @@ class InspectionMixin:
         self.z_sample_ = rng.choice(z, min(z.size, 2000), replace=False).astype(np.float32)
         if self.grid_coverage_ < 0.9:
             warnings.warn(
-                f"Only {self.grid_coverage_:.0%} of the projected inputs lie inside the grid "
-                f"[{low:g}, {high:g}], where the activation can be shaped. A wider 'grid' and more "
-                "'n_basis' may help.",
+                f"Only {int(100 * self.grid_coverage_)}% of the projected inputs lie inside the "
+                f"grid [{low:g}, {high:g}], where the activation can be shaped. A wider 'grid' and "
+                "more 'n_basis' may help.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=caller_level(),
             )
 
     def plot_activation(self, ax: Any = None) -> Any:
@@ -66,13 +77,12 @@ class InspectionMixin:
         """A few lines on what was fitted."""
         check_is_fitted(self)
         model: Any = self
-        metric = {2: "full", 1: "diagonal", 0: "none"}[np.ndim(self.metric_)]
         losses = [record["loss"] for record in model.history_]
         lines = [
             f"{type(self).__name__}: {self.components_.shape[1]} random features of "
             f"{self.components_.shape[0]} inputs",
             f"  activation     {self.activation_.basis!r}",
-            f"  metric         {metric}",
+            f"  metric         {model._metric_kind}",
             f"  alpha          {model.alpha_:.3g}",
             f"  grid coverage  {model.grid_coverage_:.1%}",
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,13 +11,20 @@ from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rflaf.estimators.base import FEW_ROWS, Array, BaseRFLAF, quiet_blas
-from rflaf.solvers.ridge import NormalEquations, choose_alpha, gcv_losses
+from rflaf.estimators.base import FEW_ROWS, Array, BaseRFLAF, check_memory, quiet_blas
+from rflaf.estimators.inspection import caller_level
+from rflaf.solvers.ridge import (
+    NormalEquations,
+    cholesky_with_floor,
+    choose_alpha,
+    gcv_losses,
+)
 from rflaf.solvers.varpro import features
 
 FOLDED_ROWS = 3000  # up to so many rows, alpha is chosen by cross-validation,
 N_FOLDS = 5  # because a tenth of them says too little
 _BLOCK = 1 << 23  # features of a block of rows
+_EXACT = 4_000_000  # up to so many features in all, their products are taken in float64
 _POSTERIOR_WIDTH = 5000  # up to so many features the posterior is kept for return_std
 
 
@@ -38,7 +45,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     n_basis : int
         Basis functions, N, where `activation` is a name. The cost does not depend on it.
     grid : (float, float)
-        Where the basis lives. Projected inputs start with 97 % of them inside [-2, 2].
+        Where the basis lives. Projected inputs start with nearly all of them inside [-2, 2].
     metric : {"auto", "full", "diagonal", "none"}
         The map L. "full" finds directions, "diagonal" gives each input a scale, "none" leaves the
         standardised inputs as they are. "auto" takes what the number of rows allows.
@@ -104,12 +111,13 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, keep_sums: bool) -> RFLAFRegressor:
         X, targets, weights = self._check_rows(X, y, sample_weight, reset=True)
-        _check_memory(self.n_components)
+        check_memory(self.n_components)
         share = weights / weights.sum()
         self._y_mean = share @ targets
         spread = np.sqrt(share @ (targets - self._y_mean) ** 2)
-        level = np.abs(targets).max(axis=0)
-        self._y_scale = np.where(spread > 1e-14 * level, spread, 1.0)
+        varies = np.ptp(targets[weights > 0], axis=0) > 0
+        self._y_mean = np.where(varies, self._y_mean, targets[np.argmax(weights > 0)])
+        self._y_scale = np.where(varies & (spread > 0), spread, 1.0)
         if not self.fit_intercept:
             self._y_mean = np.zeros_like(self._y_mean)
         scaled = (targets - self._y_mean) / self._y_scale
@@ -147,8 +155,20 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         if self.solver == "adam":
             raise ValueError("partial_fit needs solver 'auto' or 'ridge'. Got 'adam'.")
         if not hasattr(self, "_folds"):
+            if hasattr(self, "coef_"):
+                warnings.warn(
+                    "partial_fit begins a new model: this one comes from fit, which does not keep "
+                    "the sums over its rows.",
+                    UserWarning,
+                    stacklevel=caller_level(),
+                )
             return self._fit(X, y, sample_weight, keep_sums=True)
         X, targets, weights = self._check_rows(X, y, sample_weight, reset=False)
+        if targets.shape[1] != self._y_mean.size:
+            raise ValueError(
+                f"'y' must have {self._y_mean.size} targets, as in the first call. "
+                f"Got {targets.shape[1]}."
+            )
         scaled = (targets - self._y_mean) / self._y_scale
         self._add_rows(self._standardised(X), scaled, weights)
         self._solve()
@@ -200,6 +220,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
             for start in range(0, rows.size, step):
                 at = rows[start : start + step]
                 _, phi = features(self._sigma(), x[at], self.components_)
+                if len(y) * self.n_components <= _EXACT:
+                    phi = phi.astype(np.float64)
                 total.add(phi, y[at].astype(phi.dtype), None if plain else weights[at])
             self._folds[k] = self._folds[k] + total
 
@@ -241,15 +263,12 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         self._posterior = None
         degrees = min(sums.gram.shape[0], count / 2)
         if self.n_components <= _POSTERIOR_WIDTH:
-            try:
-                factor = linalg.cholesky(matrix, lower=True)
-                inverse = linalg.solve_triangular(factor, np.eye(len(factor)), lower=True)
-                # trace of (gram / weight) (gram / weight + alpha)^-1
-                gram = sums.gram / sums.weight
-                degrees = float(np.einsum("ij,ij->", inverse @ gram, inverse))
-                self._posterior = (inverse / np.sqrt(count)).astype(np.float32)
-            except linalg.LinAlgError:
-                pass
+            factor = cholesky_with_floor(matrix)
+            inverse = linalg.solve_triangular(factor, np.eye(len(factor)), lower=True)
+            # trace of (gram / weight) (gram / weight + alpha)^-1
+            gram = sums.gram / sums.weight
+            degrees = float(np.einsum("ij,ij->", inverse @ gram, inverse))
+            self._posterior = (inverse / np.sqrt(count)).astype(np.float32)
         free = max(count - degrees, 1.0)
         noise = np.sqrt(sums.loss(weights) * count / free) * self._y_scale
         self.noise_ = float(noise[0]) if self._single_target else noise
@@ -273,17 +292,3 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
             spread[rows] = np.sum((phi.astype(np.float32) @ self._posterior.T) ** 2, axis=1)
         noise = np.atleast_1d(self.noise_)
         return (np.sqrt(1 + spread)[:, None] * noise).astype(X.dtype)
-
-
-def _check_memory(m: int) -> None:
-    """The normal equations take M² numbers several times over; say so before trying."""
-    try:
-        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return
-    needed = 5 * 8 * (m + 1) ** 2
-    if needed > available:
-        raise MemoryError(
-            f"n_components={m} needs {needed / 1e9:.0f} GB for the normal equations. "
-            f"This machine has {available / 1e9:.0f} GB."
-        )

@@ -10,6 +10,8 @@ from scipy import sparse
 
 Array = NDArray[Any]
 
+_FARTHEST = 1e15  # standard deviations; further out, sums of float32 products would overflow
+
 
 def column_moments(x: Any, weights: Array) -> tuple[Array, Array]:
     """Weighted mean and standard deviation of each column, in float64.
@@ -21,14 +23,18 @@ def column_moments(x: Any, weights: Array) -> tuple[Array, Array]:
     if sparse.issparse(x):
         square = np.asarray(x.multiply(x).T @ share).ravel()
         return np.zeros(x.shape[1]), np.sqrt(square)
-    mean = share @ x.astype(np.float64)
+    first = x[0].astype(np.float64)  # measured from here, a column that does not vary is exactly 0
+    shift = np.zeros(x.shape[1])
+    for rows in _blocks(x.shape):
+        shift += share[rows] @ (x[rows].astype(np.float64) - first)
+    mean = first + shift
     variance, largest = np.zeros(x.shape[1]), np.zeros(x.shape[1])
     for rows in _blocks(x.shape):
         centred = x[rows].astype(np.float64) - mean
         variance += share[rows] @ centred**2
         largest = np.maximum(largest, np.abs(x[rows]).max(axis=0))
     std = np.sqrt(variance)
-    std[std <= 4 * np.finfo(x.dtype).eps * largest] = 0
+    std[(std <= 4 * np.finfo(x.dtype).eps * largest) | (shift == 0) & (std <= 1e-9 * largest)] = 0
     return mean, std
 
 
@@ -39,7 +45,9 @@ def standardise(x: Any, mean: Array, scale: Array, dtype: Any) -> Any:
         return (x.tocsr() @ sparse.diags_array(inverse)).astype(dtype)
     out = np.empty(x.shape, dtype)
     for rows in _blocks(x.shape):
-        out[rows] = (x[rows] - mean) * inverse
+        with np.errstate(over="ignore"):
+            scaled = (x[rows] - mean) * inverse
+        out[rows] = np.clip(scaled, -_FARTHEST, _FARTHEST)
     return out
 
 

@@ -82,6 +82,7 @@ class NormalEquations:
 
     def solve(self, alpha: float, fit_intercept: bool = True) -> Float64:
         """The weights, (M + 1) × C, intercept last."""
+        check_finite(np.trace(self.gram))
         right = self.moment / self.weight
         if not fit_intercept:
             right[-1] = 0
@@ -92,6 +93,15 @@ class NormalEquations:
         cross = np.einsum("mc,mc->c", weights, self.moment)
         model = np.einsum("mc,mc->c", weights, self.gram @ weights)
         return np.maximum(self.square - 2 * cross + model, 0) / self.weight
+
+
+def check_finite(number: float) -> None:
+    """Raise where features have overflowed on the way into a sum."""
+    if not np.isfinite(number):
+        raise ValueError(
+            "The features overflow: the activation is too large on some rows, as high powers are. "
+            "Take another basis, such as Chebyshev polynomials, or fewer powers."
+        )
 
 
 def solve_positive(matrix: Float64, right: Float64) -> Float64:
@@ -110,6 +120,16 @@ def solve_positive(matrix: Float64, right: Float64) -> Float64:
     values, vectors = linalg.eigh(matrix, overwrite_a=True)
     kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
     return (vectors[:, kept] / values[kept]) @ (vectors[:, kept].T @ right)
+
+
+def cholesky_with_floor(matrix: Float64, floor: float = 0.0) -> Float64:
+    """The lower factor of matrix + floor, with the least floor (in powers of ten) that will do."""
+    least = 1e-12 * float(np.trace(matrix)) / len(matrix) + 1e-30
+    while True:
+        try:
+            return linalg.cholesky(matrix + floor * np.eye(len(matrix)), lower=True)
+        except linalg.LinAlgError:  # noqa: PERF203 - rare, and a few times at most
+            floor = max(10 * floor, least)
 
 
 def choose_alpha(
@@ -136,8 +156,12 @@ def choose_alpha(
         return tried[k]
 
     best, direction = 0, -1 if loss(-1) < loss(0) else 1
+    total = sum(np.trace(fit.gram) / fit.weight for fit, _ in pairs) / len(pairs)
+    least = 1e-10 * float(total) / len(pairs[0][0].gram)  # below, rounding decides
     while len(tried) < most and loss(best + direction) < loss(best):
         best += direction
+        if start * step ** (best + direction) < least:
+            break
     path = [{"alpha": start * step**k, "loss": tried[k]} for k in sorted(tried)]
     return start * step**best, path
 

@@ -157,7 +157,7 @@ def fit_softmax(
     if alpha is not None:
         alphas: Array = np.array([alpha])
     else:
-        alphas = 10.0 ** np.arange(-2.5, -7.75, -0.5)
+        alphas = 10.0 ** np.arange(-1, -7.75, -0.5)
     problem = _Problem(sigma, fit, float(alphas[0]), factor, fit_intercept)
     problem.keep_features()
     best, path = np.inf, []
@@ -193,6 +193,7 @@ def fit_few(
     """
     left, scale, right = linalg.svd(phi.astype(np.float64), full_matrices=False)
     kept = scale > 1e-12 * max(scale[0], 1e-300)
+    kept[0] = True  # all features may be zero
     model = LogisticRegression(
         C=1 / (2 * alpha * weights.sum()),
         fit_intercept=fit_intercept,

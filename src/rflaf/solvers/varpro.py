@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from rflaf import fused
-from rflaf.solvers.ridge import NormalEquations
+from rflaf.solvers.ridge import NormalEquations, check_finite
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 Metric = Literal["full", "diagonal", "none"]
 
-FILL = 0.9  # standard deviation of Z at the start: 97 % of it lies in the grid [-2, 2]
-_FREQUENCIES = (0.2, 0.75, 1.5, 3.0, 6.0)  # of the activation to start from; 0.2: nearly linear
+FILL = 0.6  # standard deviation of Z at the start: L has room to grow before Z leaves [-2, 2]
+_FREQUENCIES = (0.3, 1.1, 2.2, 4.5, 9.0)  # of the activation to start from; 0.3: nearly linear
 _ALPHAS = 10.0 ** np.arange(-6, 1)
 _MOST_TARGETS = 12  # more are mixed down to so many, at random, while the activation is learned
 
@@ -330,6 +330,8 @@ def _descend(
         loss, by_a, by_metric, by_alpha = held_out_loss(
             sigma, metric, float(np.exp(log_alpha)), sketch, fit_intercept, learn_metric
         )
+        if not loss > 0:  # nothing is left to learn, as with a constant target
+            break
         record = {"loss": loss, "alpha": float(np.exp(log_alpha)), "features": plan.features}
         history.append(record)
         if callback is not None:
@@ -378,6 +380,7 @@ def _factorise(weighted: Array, alpha: float) -> Any:
     """
     wide = weighted.astype(np.float64)
     matrix = wide.T @ wide
+    check_finite(np.trace(matrix))
     m = len(matrix) - 1
     floor = 1e-9 * np.trace(matrix) / (m + 1) + 1e-30
     while True:
