@@ -25,6 +25,7 @@ from rflaf.fused.table import Array, Direct, Float64, Sigma, Table
 from rflaf.fused.threads import parallel
 
 _CHUNK = 1 << 15  # elements: about 20 microseconds of work, and a block that fits the cache
+_LONG_ROW = 64  # rows at least so long are worth a kernel's attention each
 _DIRECT_CHUNK = 1 << 16  # larger, because NumPy's calls cost more than a kernel's
 _SPREAD_CHUNK = 3 << 15  # larger, because each has sums of its own,
 _MAX_SPREAD_CHUNKS = 64  # and no more of them than this
@@ -37,16 +38,16 @@ def apply(sigma: Sigma, z: Any, out: Array | None = None) -> Array:
     """sigma(z), for an array of any shape, into `out` where it is given (it may be z itself)."""
     z = _as_float(z)
     result = _new_or_checked(out, z)
-    if z.ndim != 2 or (z.flags.c_contiguous and result.flags.c_contiguous):
-        if not result.flags.c_contiguous:
-            result[...] = apply(sigma, z)
-            return result
+    if z.ndim == 2 and z.shape[1] >= _LONG_ROW and has_flat_rows(result):
+        _apply_matrix(sigma, z, result)
+    elif result.flags.c_contiguous:
         source, target = np.ascontiguousarray(z).reshape(-1), result.reshape(-1)
         whole = source.size // 8192 * 8192  # rows of our own making, and what is left
-        _apply_matrix(sigma, source[:whole].reshape(-1, 8192), target[:whole].reshape(-1, 8192))
-        _apply_matrix(sigma, source[None, whole:], target[None, whole:])
-    elif has_flat_rows(result):
-        _apply_matrix(sigma, z, result)
+        if whole:
+            shape = (-1, 8192)
+            _apply_matrix(sigma, source[:whole].reshape(shape), target[:whole].reshape(shape))
+        if whole < source.size:
+            _apply_matrix(sigma, source[None, whole:], target[None, whole:])
     else:
         result[...] = apply(sigma, z)
     return result
