@@ -328,7 +328,7 @@ def test_precision_in_is_precision_out(dtype, friedman, moons):
     model = regressor().fit(X, y)
     prediction, std = model.predict(new_X, return_std=True)
     assert prediction.dtype == std.dtype == dtype
-    assert model.score(new_X, new_y) > 0.7
+    assert model.score(new_X, new_y) > 0.6
     X = moons[0].astype(dtype)
     labels = classifier().fit(X, moons[1])
     assert labels.predict_proba(X).dtype == labels.decision_function(X).dtype == dtype
@@ -699,8 +699,8 @@ def test_progress_without_tqdm(friedman, capsys, monkeypatch):
     X, y, _, _ = friedman
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    regressor(verbose=1, tol=0.0).fit(X, y)
-    assert "10/10, loss" in capsys.readouterr().out
+    regressor(verbose=1, max_iter=40).fit(X, y)
+    assert "10/40, loss" in capsys.readouterr().out
 
 
 # ---- RandomFeatures

@@ -459,3 +459,66 @@ def test_a_straight_line_in_one_input_at_every_size():
         model = regressor(n_components=60, max_iter=20).fit(X, y)
         expected = LinearRegression().fit(X, y).predict(new)
         assert np.abs(model.predict(new) - expected).max() < 0.3
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e155])
+def test_columns_whose_squares_overflow(scale, rng):
+    X = rng.standard_normal((150, 3))
+    y = X[:, 0]
+    plain, scaled = (
+        RFLAFRegressor(40, max_iter=4, random_state=0).fit(each, y) for each in (X, X * scale)
+    )
+    np.testing.assert_allclose(scaled.predict(X * scale), plain.predict(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e40, 1e-42])
+def test_targets_that_float32_cannot_hold(scale, rng):
+    X = rng.standard_normal((150, 3))
+    y = np.sin(X[:, 0])
+    plain, scaled = (
+        RFLAFRegressor(40, max_iter=4, random_state=0).fit(X, each) for each in (y, y * scale)
+    )
+    np.testing.assert_allclose(scaled.predict(X) / scale, plain.predict(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("n", [80, 400])
+def test_a_class_without_weight_keeps_its_column(n, rng):
+    X = rng.standard_normal((n, 2))
+    y = np.where(X[:, 0] > 0.5, "b", np.where(X[:, 0] < -0.5, "a", "unseen"))
+    model = RFLAFClassifier(30, max_iter=4, random_state=0)
+    model.fit(X, y, sample_weight=(y != "unseen").astype(float))
+    p = model.predict_proba(X)
+    assert p.shape == (n, 3)
+    seen = y != "unseen"
+    assert np.mean(model.predict(X[seen]) == y[seen]) > 0.95
+    assert p[:, 2].max() < 0.1
+
+
+def test_one_class_left_by_its_weight(rng):
+    X = rng.standard_normal((120, 2))
+    model = RFLAFClassifier(30, class_weight={False: 0, True: 1}, max_iter=4)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        model.fit(X, X[:, 0] > 0)
+    with pytest.raises(ValueError, match="'class_weight' must not be negative"):
+        model.set_params(class_weight={False: -1, True: 1}).fit(X, X[:, 0] > 0)
+
+
+def test_something_is_always_held_out(rng):
+    X = rng.standard_normal((3200, 2))
+    y = X[:, 0] + 0.1 * rng.standard_normal(3200)
+    model = RFLAFRegressor(20, max_iter=2, validation_fraction=1e-5, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.9
+
+
+def test_sums_of_another_model_are_not_gone_on_with(rng):
+    X = rng.standard_normal((300, 3))
+    y = np.sin(X[:, 0])
+    model = RFLAFRegressor(40, max_iter=4, random_state=0).partial_fit(X, y)
+    with pytest.raises(ValueError, match="more than 'degree'"):
+        model.set_params(activation="bspline", n_basis=2).fit(5 * X, 100 * y)
+    model.set_params(activation="rbf", n_basis=32)
+    with pytest.warns(UserWarning, match="begins a new model"):
+        model.partial_fit(X, y)
+    assert model.score(X, y) > 0.9
+    with pytest.raises(ValueError, match="'n_components' was 40"):
+        model.set_params(n_components=30).partial_fit(X, y)

@@ -115,3 +115,22 @@ def test_a_basis_of_ones_own():
     z = np.linspace(-3, 7, 1001)
     np.testing.assert_allclose(sigma.table()(z), sigma(z), atol=1e-12)
     np.testing.assert_allclose(sigma.table()(z), np.interp(z, range(5), sigma(np.arange(5.0))))
+
+
+@pytest.mark.parametrize("low", [1e6, -5e5, 1e9])
+def test_a_grid_far_from_zero_is_refused(low):
+    sigma = Activation(RBF(32, low, low + 1), np.ones(32))
+    with pytest.raises(ValueError, match="too far from zero"):
+        sigma.table()
+
+
+@pytest.mark.parametrize("low", [-1e4, 3e3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_grid_off_zero_never_leads_out_of_the_table(low, dtype, rng):
+    sigma = Activation(RBF(16, low, low + 16), rng.standard_normal(16))
+    z = np.linspace(low - 10, low + 26, 4001).astype(dtype)
+    exact = sigma(z.astype(np.float64))
+    np.testing.assert_allclose(sigma.table()(z), exact, atol=1e-5 * np.abs(exact).max())
+    gradient = fused.adjoint(sigma.table(), z[None], np.ones((1, z.size), dtype))
+    expected = sigma.basis(z.astype(np.float64)).sum(axis=0)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-4)

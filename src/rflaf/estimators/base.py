@@ -229,7 +229,8 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         """Phi V + intercept, n × C, block by block, in the precision of X."""
         check_is_fitted(self)
         X = self._check_inputs(X, reset=False)
-        v = self.coef_.reshape(self.coef_.shape[0], -1)
+        unit = getattr(self, "_y_scale", 1.0)  # float32 need not hold the target's units
+        v = self.coef_.reshape(self.coef_.shape[0], -1) / unit
         out = np.empty((X.shape[0], v.shape[1]))
         step = max(1, (1 << 23) // max(X.shape[1], 1))
         for start in range(0, X.shape[0], step):
@@ -242,7 +243,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
                 f"The activation {self.activation_.basis!r} overflows on some rows of X, which lie "
                 "too far from those of the fit. Take another 'activation', such as 'chebyshev'."
             )
-        out += self.intercept_
+        out = out * unit + self.intercept_
         return out.astype(X.dtype, copy=False)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -120,14 +120,16 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
                 f"Got one class: {self.classes_[0]!r}."
             )
         target = encoder.transform(y)
-        if np.ptp(target[weights > 0]) == 0:
-            raise ValueError(
-                "RFLAFClassifier needs at least 2 classes with a positive sample weight. Got one."
-            )
         check_memory(self.n_components)
         if self.class_weight is not None:
             by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+            if np.min(by_class) < 0:
+                raise ValueError(f"'class_weight' must not be negative. Got {by_class.min()}.")
             weights = weights * by_class[target]
+        if not (weights > 0).any() or np.ptp(target[weights > 0]) == 0:
+            raise ValueError(
+                "RFLAFClassifier needs at least 2 classes with a positive weight. Got fewer."
+            )
         if self.solver == "adam":
             v = self._train_with_adam(X, target, weights, "classification")
             self.coef_ = v[:, 1:] - v[:, :1] if len(self.classes_) == 2 else v
@@ -162,7 +164,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         """Weights for the classes, and the activation refined with them."""
         held = np.zeros(len(used), bool)
         if self.alpha == "auto":
-            held = rng.random(len(used)) < self.validation_fraction
+            held = rng.permutation(len(used)) < max(1, round(self.validation_fraction * len(used)))
         every, fit, held_rows = (
             Rows(x[at], self.components_, target[at], weights[at])
             for at in (used, used[~held], used[held])
@@ -196,7 +198,8 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of the probabilities."""
-        return np.log(np.maximum(self.predict_proba(X), np.finfo(np.float32).tiny))
+        with np.errstate(divide="ignore"):  # the logarithm of 0 is -inf
+            return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row."""

@@ -67,7 +67,9 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     warm_start : bool
         Start learning from the sigma, L and alpha of the last fit.
     random_state : int, RandomState or None
-        The same seed gives the same model, whatever the number of threads.
+        The same seed gives the same model on the same machine with the same number of BLAS
+        threads. (The kernels' own threads change nothing; those of BLAS change its rounding, and
+        a thousandth of a standard deviation of the predictions.)
     verbose : int
         1 shows a progress bar.
 
@@ -110,6 +112,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         return self._fit(X, y, sample_weight, keep_sums=False)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, keep_sums: bool) -> RFLAFRegressor:
+        self.__dict__.pop("_folds", None)  # sums of another model
         X, targets, weights = self._check_rows(X, y, sample_weight, reset=True)
         check_memory(self.n_components)
         share = weights / weights.sum()
@@ -163,6 +166,11 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
                     stacklevel=caller_level(),
                 )
             return self._fit(X, y, sample_weight, keep_sums=True)
+        if self.n_components != self.components_.shape[1]:
+            raise ValueError(
+                f"'n_components' was {self.components_.shape[1]} in the first call of partial_fit, "
+                f"and cannot change. Got {self.n_components}."
+            )
         X, targets, weights = self._check_rows(X, y, sample_weight, reset=False)
         if targets.shape[1] != self._y_mean.size:
             raise ValueError(
@@ -209,7 +217,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         count = len(self._folds)
         fold = np.zeros(len(y), int)
         if count == 2:
-            fold = (self._rng.random(len(y)) < self.validation_fraction).astype(int)
+            held = max(1, round(self.validation_fraction * len(y)))
+            fold = (self._rng.permutation(len(y)) < held).astype(int)
         elif count > 2:
             fold = self._rng.permutation(len(y)) % count
         plain = bool((weights == 1).all())

@@ -21,28 +21,36 @@ def column_moments(x: Any, weights: Array) -> tuple[Array, Array]:
     """
     share = weights / weights.sum()
     if sparse.issparse(x):
-        square = np.asarray(x.multiply(x).T @ share).ravel()
-        return np.zeros(x.shape[1]), np.sqrt(square)
-    first = x[0].astype(np.float64)  # measured from here, a column that does not vary is exactly 0
-    shift = np.zeros(x.shape[1])
+        largest = _positive(abs(x).max(axis=0).toarray().ravel())
+        scaled = x @ sparse.diags_array(1 / largest)
+        square = np.asarray(scaled.multiply(scaled).T @ share).ravel()
+        return np.zeros(x.shape[1]), np.sqrt(square) * largest
+    largest = np.zeros(x.shape[1])
     for rows in _blocks(x.shape):
-        shift += share[rows] @ (x[rows].astype(np.float64) - first)
-    mean = first + shift
-    variance, largest = np.zeros(x.shape[1]), np.zeros(x.shape[1])
-    for rows in _blocks(x.shape):
-        centred = x[rows].astype(np.float64) - mean
-        variance += share[rows] @ centred**2
         largest = np.maximum(largest, np.abs(x[rows]).max(axis=0))
+    unit = _positive(largest)  # squares of very large or small numbers would be lost
+    first = x[0] / unit  # measured from here, a column that does not vary is exactly 0
+    shift, variance = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    for rows in _blocks(x.shape):
+        shift += share[rows] @ (x[rows] / unit - first)
+    for rows in _blocks(x.shape):
+        variance += share[rows] @ (x[rows] / unit - first - shift) ** 2
     std = np.sqrt(variance)
-    std[(std <= 4 * np.finfo(x.dtype).eps * largest) | (shift == 0) & (std <= 1e-9 * largest)] = 0
-    return mean, std
+    std[std <= 4 * np.finfo(x.dtype).eps] = 0
+    return (first + shift) * unit, std * unit
+
+
+def _positive(largest: Array) -> Array:
+    return np.where(largest > 0, largest, 1.0).astype(np.float64)
 
 
 def standardise(x: Any, mean: Array, scale: Array, dtype: Any) -> Any:
     """(x - mean) / scale in `dtype`; columns with the scale 0 become 0."""
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
     if sparse.issparse(x):
-        return (x.tocsr() @ sparse.diags_array(inverse)).astype(dtype)
+        scaled = x.tocsr() @ sparse.diags_array(inverse)
+        scaled.data = np.clip(scaled.data, -_FARTHEST, _FARTHEST)
+        return scaled.astype(dtype)
     out = np.empty(x.shape, dtype)
     for rows in _blocks(x.shape):
         with np.errstate(over="ignore"):

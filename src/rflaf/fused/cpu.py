@@ -202,7 +202,7 @@ def _apply_matrix(sigma: Sigma, z: Array, out: Array) -> None:
     else:
         from rflaf.fused.jit import apply_rows
 
-        if sigma.frame[6:].any() and np.may_share_memory(z, out):
+        if sigma.frame[6:8].any() and np.may_share_memory(z, out):
             z = z.copy()  # linear tails look at z again after the cubics
         source, target = Rows(z), Rows(out, writeable=True)
         table = sigma.in_dtype(z.dtype)

@@ -108,15 +108,19 @@ class _Group:
         self.b.store(value, self.pointer(array_type, array, index, self.vector)).align = self.size
 
     def scalars(self, frame):
-        return [_splat(self.b, self.b.extract_value(frame, k), self.lanes) for k in range(8)]
+        return [_splat(self.b, self.b.extract_value(frame, k), self.lanes) for k in range(9)]
 
     def locate(self, z, frame):
         """The cell of each element, and its place t in it. NaN goes to the first cell."""
         b = self.b
-        low, high, inverse, inverse_rest, whole, rest = self.scalars(frame)[:6]
+        low, high, inverse, inverse_rest, whole, rest, _, _, last = self.scalars(frame)
         z = b.select(b.fcmp_ordered(">", z, low), z, low)
         z = b.select(b.fcmp_ordered("<", z, high), z, high)
         position = _multiply_add(b, z, inverse, b.fadd(whole, rest))
+        # z lies in the range, but rounding must not lead out of the table all the same
+        nothing = ir.Constant(self.vector, [0.0] * self.lanes)
+        position = b.select(b.fcmp_ordered(">", position, nothing), position, nothing)
+        position = b.select(b.fcmp_ordered("<", position, last), position, last)
         cell = b.fptosi(position, ir.VectorType(ir.IntType(32), self.lanes))
         # z * inverse - (cell - whole), in one rounding, then what float32 leaves out of either
         exact = _multiply_add(b, z, inverse, b.fsub(whole, b.sitofp(cell, self.vector)))
@@ -168,7 +172,7 @@ def _slope(whole):
             value = group.load(z, args[0], args[1])
             cell, t = group.locate(value, args[3])
             _, c1, c2, c3 = group.cubics(cells, args[2], cell)
-            low, high, inverse, _, _, _, slope_low, slope_high = group.scalars(args[3])
+            low, high, inverse, _, _, _, slope_low, slope_high, _ = group.scalars(args[3])
             triple_c3 = b.fadd(c3, b.fadd(c3, c3))
             bend = _multiply_add(b, triple_c3, t, b.fadd(c2, c2))
             result = b.fmul(_multiply_add(b, bend, t, c1), inverse)
@@ -222,7 +226,7 @@ _spread_group, _spread_one = _spread(True), _spread(False)
 
 @compiled
 def _unpack(f):
-    return f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]
+    return f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]
 
 
 @compiled

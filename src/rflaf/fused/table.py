@@ -27,6 +27,7 @@ Float64 = NDArray[np.float64]
 
 DEFAULT_TOL = 2e-6
 MAX_CELLS = 1 << 18
+_FARTHEST = 1 << 19  # cells from zero
 _TAIL_SHARE = 0.1  # of the tolerance, for what is cut off at the ends
 _CELL_SHARE = 0.6  # of the tolerance, for the cubics; the rest is left for rounding
 _WORST_PLACE = 0.5 - 5**0.5 / 6  # where in a cell |t (t - 1/3) (t - 2/3) (t - 1)| is largest
@@ -88,7 +89,7 @@ class Layout:
         inverse, shift = 1 / self.cell, -self.low / self.cell
         coarse, whole = float(np.float32(inverse)), float(np.round(shift))
         place = (self.low, self.high, coarse, inverse - coarse, whole, shift - whole)
-        frame = np.array([*place, *(self.edge_slopes @ coefficients)])
+        frame = np.array([*place, *(self.edge_slopes @ coefficients), self.n_cells])
         return Table(self, coefficients, cells, frame)
 
     def pull_back(self, moments: Float64, tails: Float64) -> Float64:
@@ -118,7 +119,8 @@ class Table:
     """sigma as cubics: c0 + c1 t + c2 t² + c3 t³ in each cell, t in [0, 1).
 
     Made by `Activation.table`, or by `Layout.table` where the coefficients change often. `frame`
-    has the range, the two parts of 1 / cell and of -low / cell, and the slopes of the tails.
+    has the range, the two parts of 1 / cell and of -low / cell, the slopes of the tails, and the
+    number of cells.
     """
 
     layout: Layout = field(repr=False)
@@ -181,6 +183,11 @@ def basis_layout(basis: BasisLike, parts: int = 8, tail_tol: float = 1e-7) -> La
             f"Expected at most {MAX_CELLS}: ask for a larger 'tol', or a narrower grid."
         )
     low = basis.low - below * cell
+    if max(abs(low), abs(stop)) / cell > _FARTHEST:
+        raise ValueError(
+            f"The grid of {basis!r} lies too far from zero for the width of its functions: float32 "
+            "cannot tell the cells apart. Shift the inputs, or take wider functions."
+        )
     nodes = low + cell / 3 * np.arange(3 * n_cells + 1)
     edge_slopes = np.zeros((2, basis.n))
     if basis.tail != "zero":

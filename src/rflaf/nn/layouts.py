@@ -60,7 +60,17 @@ class CellLayout:
         inverse, shift = 1 / self.cell, -self.low / self.cell
         coarse, whole = float(np.float32(inverse)), float(np.round(shift))
         high = self.low + self.n_cells * self.cell
-        frame = [self.low, high, coarse, inverse - coarse, whole, shift - whole, 0.0, 0.0]
+        frame = [
+            self.low,
+            high,
+            coarse,
+            inverse - coarse,
+            whole,
+            shift - whole,
+            0.0,
+            0.0,
+            self.n_cells,
+        ]
         return Table(self, coefficients, cells, np.array(frame))  # type: ignore[arg-type]
 
     def pull_back(self, moments: Float64, tails: Float64) -> Float64:
@@ -138,7 +148,7 @@ def cubics_of(name: str) -> tuple[Float64, Float64]:
 def single_functions(layout: AnyLayout, n: int) -> tuple[Float64, Float64]:
     """The cubics of the n functions of a layout one by one, and their slopes at its ends."""
     tables = [layout.table(unit) for unit in np.eye(n)]
-    return np.stack([t.cells for t in tables]), np.stack([t.frame[6:] for t in tables])
+    return np.stack([t.cells for t in tables]), np.stack([t.frame[6:8] for t in tables])
 
 
 def _worst_error(layout: Layout, basis: Basis) -> float:

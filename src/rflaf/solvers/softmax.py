@@ -206,7 +206,22 @@ def fit_few(
         warnings.simplefilter("ignore", linalg.LinAlgWarning)
         model.fit(left[:, kept] * scale[kept], target, sample_weight=weights)
     coef = right[kept].T @ model.coef_.T
-    return Solution(coef, np.atleast_1d(model.intercept_) * fit_intercept, alpha)
+    intercept = np.atleast_1d(model.intercept_) * fit_intercept
+    if len(model.classes_) < n_classes:
+        coef, intercept = _with_absent_classes(coef, intercept, model.classes_, n_classes)
+    return Solution(coef, intercept, alpha)
+
+
+def _with_absent_classes(
+    coef: Float64, intercept: Float64, present: Array, n_classes: int
+) -> tuple[Float64, Float64]:
+    """Columns for all classes; those without a row get a probability of nearly nothing."""
+    if len(present) == 2:  # one column, the log-odds of the second
+        coef, intercept = coef * [[-0.5, 0.5]], intercept * np.array([-0.5, 0.5])
+    every = np.zeros((len(coef), n_classes))
+    offsets = np.full(n_classes, -30.0)
+    every[:, present], offsets[present] = coef, intercept
+    return every, offsets
 
 
 def _factor(sigma: fused.Sigma, rows: Rows, fit_intercept: bool) -> Float64:

@@ -267,7 +267,8 @@ def _start(
     sketch = sampler.draw(plan)
     metrics = [np.full(d, FILL / np.sqrt(max(d, 1)))]
     if scales is not None and np.ptp(scales) > 0:
-        metrics.append(scales * FILL / np.linalg.norm(scales))
+        relative = scales / scales.max()
+        metrics.append(relative * FILL / np.linalg.norm(relative))
     if metric == "full":
         metrics = [np.diag(each) for each in metrics]
     if coefficients is None:
