@@ -192,14 +192,14 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         """Probabilities of the classes, n × C."""
         scores = self._scores(X)
         if len(self.classes_) == 2:
-            second = expit(scores[:, 0])
-            return np.column_stack([1 - second, second])
-        return softmax(scores, axis=1)
+            p = np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
+        else:
+            p = softmax(scores, axis=1)
+        return np.maximum(p, np.finfo(p.dtype).tiny)  # never 0, so that logarithms stay finite
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of the probabilities."""
-        with np.errstate(divide="ignore"):  # the logarithm of 0 is -inf
-            return np.log(self.predict_proba(X))
+        return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row."""
