@@ -68,8 +68,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         Start learning from the sigma, L and alpha of the last fit.
     random_state : int, RandomState or None
         The same seed gives the same model on the same machine with the same number of BLAS
-        threads. (The kernels' own threads change nothing; those of BLAS change its rounding, and
-        a thousandth of a standard deviation of the predictions.)
+        threads. (The kernels' own threads change nothing; those of BLAS change its rounding, which
+        the steps of learning amplify.)
     verbose : int
         1 shows a progress bar.
 

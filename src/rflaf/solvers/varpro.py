@@ -377,7 +377,7 @@ def _factorise(weighted: Array, alpha: float) -> Any:
     """The Cholesky factor of Phi'Phi + alpha, raising alpha where rounding needs it.
 
     The products are taken in float64: in float32 their error can be as large as alpha, however
-    short the sums, and then the gradient is wrong by a third and the descent climbs.
+    short the sums, and then the gradient is wrong and the descent climbs.
     """
     wide = weighted.astype(np.float64)
     matrix = wide.T @ wide
