@@ -1,8 +1,8 @@
 """The compiled loops, in numba. Nothing here checks its arguments: `cpu` does.
 
-LLVM turns a plain loop of table look-ups into scalar code, 2 ns an element on one core. The
+LLVM turns a plain loop of table look-ups into scalar code. The
 intrinsics below say what is meant: for eight elements at once (four in float64), load each one's
-row of four numbers whole and transpose in registers. That takes a third of the time.
+row of four numbers whole and transpose in registers, which is several times as fast.
 
 Intrinsics and loops share this file because numba's cache looks only at the file of the function
 it compiles. The kernels release the GIL; `threads` runs them on one range of rows after another.
