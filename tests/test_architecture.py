@@ -15,9 +15,21 @@ PARTS = {
     "nn": {"bases", "fused", "activation"},
     "projection": set(),
     "solvers": {"fused", "projection"},
-    "estimators": {"activation", "bases", "fused", "nn", "projection", "solvers"},
+    "data": set(),
+    "datasets": set(),
+    "estimators": {"activation", "bases", "data", "fused", "nn", "projection", "solvers"},
+    "experiments": {"activation", "bases", "datasets", "estimators", "nn", "solvers"},
+    "report": set(),  # reads records, and knows no model
 }
-EXTRAS = {"torch": {"nn"}, "dask": {"dask"}, "onnx": {"onnx"}}
+EXTRAS = {
+    "torch": {"nn"},
+    "dask": {"dask"},
+    "distributed": {"dask"},
+    "onnx": {"onnx"},
+    "typer": {"cli"},
+    "rich": {"cli"},
+    "jinja2": {"report"},
+}
 
 
 def imports(path):
