@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rflaf.estimators.base import FEW_ROWS, Array, BaseRFLAF, check_memory, quiet_blas
 from rflaf.estimators.inspection import caller_level
+from rflaf.estimators.wide import solve_wide, takes_cg
 from rflaf.solvers.ridge import (
     NormalEquations,
     cholesky_with_floor,
@@ -51,10 +52,13 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         standardised inputs as they are. "auto" takes what the number of rows allows.
     alpha : "auto" or float
         Penalty: mean squared error of the target in units of its variance, plus alpha |v|².
-    solver : {"auto", "ridge", "adam"}
-        "auto" and "ridge": as above, v exactly, by normal equations. "adam": the paper's training
-        of sigma and v on mini-batches (needs PyTorch; no weights, no metric, `max_iter` counts
-        epochs, 30 at most).
+    solver : {"auto", "ridge", "cg", "adam"}
+        "ridge": as above, v exactly, by normal equations, which take M² numbers. "cg": v by
+        preconditioned conjugate gradients with features computed on the fly, for M of 10,000 and
+        more; the held-out rows say when to stop, and there is no `return_std` or `partial_fit`.
+        "auto": "ridge" up to 5,000 features, beyond that whichever is cheaper and fits the memory.
+        "adam": the paper's training of sigma and v on mini-batches (needs PyTorch; no weights, no
+        metric, `max_iter` counts epochs, 30 at most).
     fit_intercept : bool
     validation_fraction : float
         Share of the rows that choose `alpha` for the last solve, which then uses all rows.
@@ -103,7 +107,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseRFLAF._parameter_constraints,
-        "solver": [StrOptions({"auto", "ridge", "adam"})],
+        "solver": [StrOptions({"auto", "ridge", "cg", "adam"})],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -114,7 +118,9 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     def _fit(self, X: Any, y: Any, sample_weight: Any, keep_sums: bool) -> RFLAFRegressor:
         self.__dict__.pop("_folds", None)  # sums of another model
         X, targets, weights = self._check_rows(X, y, sample_weight, reset=True)
-        check_memory(self.n_components)
+        wide = not keep_sums and takes_cg(self.solver, X.shape[0], self.n_components)
+        if not wide:
+            check_memory(self.n_components)
         share = weights / weights.sum()
         self._y_mean = share @ targets
         spread = np.sqrt(share @ (targets - self._y_mean) ** 2)
@@ -128,6 +134,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
             return self._fit_adam(X, scaled, weights)
         with quiet_blas(X.shape[0], self.n_components):
             x, self._rng = self._learn(X, scaled, weights)
+            if wide:
+                return self._fit_wide(x, scaled, weights)
             self._folds = [NormalEquations.empty(self.n_components, scaled.shape[1])]
             if self.alpha == "auto" and np.count_nonzero(weights) >= FEW_ROWS:
                 self._folds *= N_FOLDS if X.shape[0] <= FOLDED_ROWS else 2
@@ -135,6 +143,19 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
             self._solve()
         if not keep_sums:
             del self._folds
+        return self
+
+    def _fit_wide(self, x: Any, scaled: Array, weights: Array) -> RFLAFRegressor:
+        solution = solve_wide(self, x, scaled, weights, self._rng, self._start_alpha)
+        self.alpha_, self.alpha_path_ = solution.alpha, solution.path
+        self._posterior = None
+        best = min(solution.path, key=lambda record: float(record["loss"]))
+        noise = np.sqrt(best["losses"]) * self._y_scale
+        coef, intercept = solution.coef * self._y_scale, solution.intercept * self._y_scale
+        intercept = intercept + self._y_mean
+        self.noise_ = float(noise[0]) if self._single_target else noise
+        self.coef_ = coef[:, 0] if self._single_target else coef
+        self.intercept_ = float(intercept[0]) if self._single_target else intercept
         return self
 
     def _fit_adam(self, X: Any, scaled: Array, weights: Array) -> RFLAFRegressor:
@@ -155,8 +176,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         from then on, so give it a few thousand. Later calls add their rows to the sums, and the
         output weights are those of all rows so far.
         """
-        if self.solver == "adam":
-            raise ValueError("partial_fit needs solver 'auto' or 'ridge'. Got 'adam'.")
+        if self.solver in ("adam", "cg"):
+            raise ValueError(f"partial_fit needs solver 'auto' or 'ridge'. Got {self.solver!r}.")
         if not hasattr(self, "_folds"):
             if hasattr(self, "coef_"):
                 warnings.warn(

@@ -39,12 +39,13 @@ class System:
     def __init__(self, layer: Layer, fit_intercept: bool) -> None:
         self.layer = layer
         self.sums = sums = layer.sums()
-        self.rows = sums.rows
+        self.rows, self.y_square = sums.rows, sums.y_square
         if fit_intercept:
             self.mean, self.y_mean, self.right = sums.mean, sums.y_mean, sums.moment
         else:
             self.mean, self.y_mean = np.zeros_like(sums.mean), np.zeros_like(sums.y_mean)
             self.right = sums.moment + np.outer(sums.mean, sums.y_mean)
+            self.y_square = sums.y_square + sums.y_mean**2
 
     def product(self, p: Float64) -> Float64:
         """The matrix without alpha, times p."""
@@ -112,6 +113,12 @@ class Descent:
         self.size = np.einsum("mc,mc->c", self.r, z)
         return length
 
+    def losses(self) -> Float64:
+        """The mean squared error of each output on the rows of the system."""
+        rest = self.system.right + self.alpha * self.v + self.r
+        square = self.system.y_square - np.einsum("mc,mc->c", self.v, rest)
+        return np.maximum(square, 0)
+
 
 def solve_cg(
     sigma: fused.Sigma,
@@ -164,7 +171,7 @@ def solve_cg(
     layer.add(held)
     system = System(layer, fit_intercept)
     state = Descent(system, precondition, best.alpha, best.v)
-    path.append({**_converge(state, _LAST, tol, callback), "all_rows": True})
+    _converge(state, _LAST, tol, callback)
     return _solution(system, state.v, best.alpha, path)
 
 
@@ -203,28 +210,31 @@ def _search(
 def _stop_early(state: Descent, judge: Held, max_iter: int, tol: float, callback: Callback) -> Best:
     """Iterate until the residual has fallen by `tol`, or the held-out loss does not fall."""
     errors = judge.errors(state.system, state.v)
-    first = state.size.max()
-    loss, v, since, count = float(judge.loss(errors).mean()), state.v, 0, 0
+    losses, v, first, since, count = judge.loss(errors), state.v, state.size.max(), 0, 0
     while count < max_iter and since < _PATIENCE and state.size.max() > tol**2 * first:
         length = state.step()
         errors = errors + length * judge.change(state.system, state.moved)
-        now = float(judge.loss(errors).mean())
+        now = judge.loss(errors)
         count += 1
-        since = 0 if now < (1 - _GAIN / 10) * loss else since + 1
-        if now < loss:
-            loss, v = now, state.v
-        _tell(callback, state, now)
-    return Best(loss, state.alpha, v, {"alpha": state.alpha, "loss": loss, "steps": count})
+        since = 0 if now.mean() < (1 - _GAIN / 10) * losses.mean() else since + 1
+        if now.mean() < losses.mean():
+            losses, v = now, state.v
+        _tell(callback, state, float(now.mean()))
+    loss = float(losses.mean())
+    record = {"alpha": state.alpha, "loss": loss, "losses": losses.tolist(), "steps": count}
+    return Best(loss, state.alpha, v, record)
 
 
 def _converge(state: Descent, max_iter: int, tol: float, callback: Callback) -> Record:
-    """Iterate until the residual has fallen by `tol`."""
+    """Iterate until the residual has fallen by `tol`; the losses are those of the rows fitted."""
     first, count = state.size.max(), 0
     while count < max_iter and state.size.max() > tol**2 * first:
         state.step()
         count += 1
-        _tell(callback, state, float("nan"))
-    return {"alpha": state.alpha, "loss": float("nan"), "steps": count}
+        _tell(callback, state, float(state.losses().mean()))
+    losses = state.losses()
+    loss = float(losses.mean())
+    return {"alpha": state.alpha, "loss": loss, "losses": losses.tolist(), "steps": count}
 
 
 def _tell(callback: Callback, state: Descent, loss: float) -> None:
