@@ -156,7 +156,8 @@ class Layer:
             else:
                 out = None if store is None else store[local]
                 phi = layer_features(self.sigma, x[at], self.w, out)
-            total = total + (phi.T @ right(at, phi)).astype(np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):  # `sums` looks at what comes out
+                total = total + (phi.T @ right(at, phi)).astype(np.float64)
         if store is not None:
             self._kept[number] = store
         return np.asarray(total)

@@ -140,7 +140,7 @@ def _ridge_solver(phi: Array, share: Array, alpha: float) -> Callable[[Array], F
     The products are taken in float64: in float32 their error can be as large as alpha, however
     short the sums, and then the gradient is wrong and the descent climbs.
     """
-    if len(phi) < phi.shape[1] - 1:
+    if _is_wide(phi):
         return _dual_solver(phi, share, alpha)
     weighted = (phi * np.sqrt(share).astype(phi.dtype)).astype(np.float64)
     matrix = weighted.T @ weighted
@@ -158,6 +158,10 @@ def _ridge_solver(phi: Array, share: Array, alpha: float) -> Callable[[Array], F
             return lambda right: linalg.cho_solve(
                 factor, right.astype(np.float64), check_finite=False
             )
+
+
+def _is_wide(phi: Array) -> bool:
+    return len(phi) < phi.shape[1] - 1
 
 
 def _dual_solver(phi: Array, share: Array, alpha: float) -> Callable[[Array], Float64]:
