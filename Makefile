@@ -37,6 +37,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/fused.py
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/estimators.py
+	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/nn.py
 
 format: $(VENV)/.dev

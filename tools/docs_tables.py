@@ -76,6 +76,7 @@ TABLES = {
     "theory": partial(figures, "theory"),
     "theory_series": theory_series,
     "estimators": partial(figures, "estimators"),
+    "wide": partial(figures, "wide"),
 }
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

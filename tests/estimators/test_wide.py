@@ -48,9 +48,9 @@ def test_penalty_noise_and_seed(friedman):
 def test_what_it_cannot_do(friedman):
     X, y, X_test, _ = friedman
     model = RFLAFRegressor(solver="cg", **FAST)
-    with pytest.raises(ValueError, match="partial_fit needs solver 'auto' or 'ridge'. Got 'cg'"):
+    with pytest.raises(ValueError, match=r"partial_fit needs solver 'auto' or 'ridge'. Got 'cg'"):
         model.partial_fit(X, y)
-    with pytest.raises(ValueError, match="'return_std' needs .* solver='cg'"):
+    with pytest.raises(ValueError, match=r"'return_std' needs .* solver='cg'"):
         model.fit(X, y).predict(X_test, return_std=True)
 
 
