@@ -8,7 +8,6 @@ from rflaf import fused
 from rflaf.bases import RBF, BSpline, Fixed, get_basis
 from rflaf.fused import threads
 from rflaf.projection import gaussian
-from rflaf.solvers import sketches
 from rflaf.solvers.ridge import NormalEquations
 from rflaf.solvers.varpro import (
     FILL,
@@ -311,20 +310,3 @@ def test_every_step_is_reported():
 def test_a_large_tolerance_stops_early():
     x, y = rows(300)
     assert len(learn(x, y, max_iter=20, tol=0.99)[0].history) < 20
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False], ids=["b", "no b"])
-def test_more_features_than_rows_give_the_same_gradient(fit_intercept, rng, monkeypatch):
-    """The dual form, which takes the rows' products with each other."""
-    sketch = make_sketch(rng, True, 2)
-    wide = sketch._replace(projection=rng.standard_normal((D, 90)))
-    sigma, metric = make_sigma(RBF(9), rng.standard_normal(9)), start_metric("full", rng)
-    dual = held_out_loss(sigma, metric, 0.02, wide, fit_intercept)
-    by_metric = differences(
-        lambda x: held_out_loss(sigma, x, 0.02, wide, fit_intercept)[0], metric, 1e-5
-    )
-    close(dual[2], by_metric)
-    monkeypatch.setattr(sketches, "_is_wide", lambda phi: False)
-    primal = held_out_loss(sigma, metric, 0.02, wide, fit_intercept)
-    for got, expected in zip(dual, primal, strict=True):
-        np.testing.assert_allclose(got, expected, atol=1e-6 * np.abs(expected).max())

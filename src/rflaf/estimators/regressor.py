@@ -148,7 +148,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     def _fit_wide(self, x: Any, scaled: Array, weights: Array) -> RFLAFRegressor:
         solution = solve_wide(self, x, scaled, weights, self._rng, self._start_alpha)
         self.alpha_, self.alpha_path_ = solution.alpha, solution.path
-        self._posterior = None
+        self._posterior: Array | None = None
         best = min(solution.path, key=lambda record: float(record["loss"]))
         noise = np.sqrt(best["losses"]) * self._y_scale
         coef, intercept = solution.coef * self._y_scale, solution.intercept * self._y_scale
@@ -161,7 +161,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     def _fit_adam(self, X: Any, scaled: Array, weights: Array) -> RFLAFRegressor:
         targets = scaled[:, 0] if self._single_target else scaled
         v = self._train_with_adam(X, targets, weights, "regression")
-        self._posterior: Array | None = None
+        self._posterior = None
         self.noise_ = float("nan")
         coef = v * self._y_scale
         self.coef_ = coef[:, 0] if self._single_target else coef

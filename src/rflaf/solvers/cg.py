@@ -94,9 +94,8 @@ class Descent:
         if v.any():
             self.r -= self.system.product(v)
         self.precondition.damp(alpha)
-        self.z = self.precondition(self.r)
-        self.p = self.z
-        self.size = np.einsum("mc,mc->c", self.r, self.z)
+        self.p = self.precondition(self.r)
+        self.size = np.einsum("mc,mc->c", self.r, self.p)
 
     def step(self) -> Float64:
         """One iteration; returns how far each column of V has moved along the direction p."""

@@ -14,7 +14,6 @@ n × M matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -110,12 +109,14 @@ def held_out_loss(
     share_fit = (sketch.w_fit / sketch.w_fit.sum())[:, None]
     share_held = (sketch.w_held / (sketch.w_held.sum() * outputs))[:, None]
 
-    solve = _ridge_solver(phi_fit, share_fit, alpha)
-    v = solve(phi_fit.T @ (share_fit * sketch.y_fit).astype(dtype))
+    root = np.sqrt(share_fit).astype(dtype)
+    factor = _factorise(phi_fit * root, alpha)
+    right = phi_fit.T @ (share_fit * sketch.y_fit).astype(dtype)
+    v = linalg.cho_solve(factor, right.astype(np.float64), check_finite=False)
     error = phi_held @ v.astype(dtype) - sketch.y_held
     loss = float(np.sum(share_held * error**2))
     pull = (2 * share_held * error).astype(dtype)
-    q = solve(phi_held.T @ pull)
+    q = linalg.cho_solve(factor, (phi_held.T @ pull).astype(np.float64), check_finite=False)
 
     v_m, q_m = v[:m].astype(dtype), q[:m].astype(dtype)
     residual = sketch.y_fit - phi_fit @ v.astype(dtype)
@@ -134,62 +135,22 @@ def held_out_loss(
     return loss, coefficients, np.einsum("dm,dm->d", by_input, sketch.projection), log_alpha
 
 
-def _ridge_solver(phi: Array, share: Array, alpha: float) -> Callable[[Array], Float64]:
-    """What solves (Phi' D Phi + alpha) V = B, by whichever of M and n is smaller.
+def _factorise(weighted: Array, alpha: float) -> Any:
+    """The Cholesky factor of Phi'Phi + alpha, raising alpha where rounding needs it.
 
     The products are taken in float64: in float32 their error can be as large as alpha, however
     short the sums, and then the gradient is wrong and the descent climbs.
     """
-    if _is_wide(phi):
-        return _dual_solver(phi, share, alpha)
-    weighted = (phi * np.sqrt(share).astype(phi.dtype)).astype(np.float64)
-    matrix = weighted.T @ weighted
+    wide = weighted.astype(np.float64)
+    matrix = wide.T @ wide
+    check_finite(np.trace(matrix))
     m = len(matrix) - 1
-    floor = _least_penalty(matrix)
+    floor = 1e-9 * np.trace(matrix) / (m + 1) + 1e-30
     while True:
         trial = matrix.copy()
         trial[np.arange(m), np.arange(m)] += max(alpha, floor)
         trial[m, m] += floor
         try:
-            factor = linalg.cho_factor(trial, lower=True, overwrite_a=True, check_finite=False)
+            return linalg.cho_factor(trial, lower=True, overwrite_a=True, check_finite=False)
         except linalg.LinAlgError:
             floor *= 10
-        else:
-            return lambda right: linalg.cho_solve(
-                factor, right.astype(np.float64), check_finite=False
-            )
-
-
-def _is_wide(phi: Array) -> bool:
-    return len(phi) < phi.shape[1] - 1
-
-
-def _dual_solver(phi: Array, share: Array, alpha: float) -> Callable[[Array], Float64]:
-    """The same from the rows' products with each other.
-
-    The intercept's equation is solved first: what is left has centred features, and no row or
-    column without a penalty.
-    """
-    has_intercept = bool(phi[:, -1].any())
-    mean = share[:, 0] @ phi[:, :-1].astype(np.float64) * has_intercept
-    centred = np.sqrt(share) * (phi[:, :-1] - mean)
-    matrix = centred @ centred.T
-    alpha = max(alpha, _least_penalty(matrix))
-    matrix[np.diag_indices(len(matrix))] += alpha
-    factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-
-    def solve(right: Array) -> Float64:
-        right = right.astype(np.float64)
-        rest = right[:-1] - np.outer(mean, right[-1])
-        inner = linalg.cho_solve(factor, centred @ rest, check_finite=False)
-        v = (rest - centred.T @ inner) / alpha
-        return np.vstack([v, (right[-1] - mean @ v) * has_intercept])
-
-    return solve
-
-
-def _least_penalty(gram: Float64) -> float:
-    """What rounding needs under a Gram matrix."""
-    trace = float(np.trace(gram))
-    check_finite(trace)
-    return 1e-9 * trace / len(gram) + 1e-30

@@ -40,6 +40,10 @@ Metric = Literal["full", "diagonal", "none"]
 FILL = 0.6  # standard deviation of Z at the start: L has room to grow before Z leaves [-2, 2]
 _FREQUENCIES = (0.3, 1.1, 2.2, 4.5, 9.0)  # of the activation to start from; 0.3: nearly linear
 _ALPHAS = 10.0 ** np.arange(-6, 1)
+_NARROW = 5000  # features; more of them are worth a stage of larger sketches
+# Share of the steps, work of each, and rate, of each stage
+_STAGES = ((0.45, 4e8, 0.1), (0.55, 1.2e10, 0.05))
+_WIDE_STAGES = ((0.35, 4e8, 0.1), (0.4, 1.2e10, 0.05), (0.25, 6.4e10, 0.05))
 _MOST_TARGETS = 12  # more are mixed down to so many, at random, while the activation is learned
 
 
@@ -132,11 +136,13 @@ def learn_activation(
 def _plan(n: int, m: int, steps: int) -> list[Plan]:
     """Two stages, coarse and fine, with sketches that keep the model's rows per feature.
 
-    The work of a step is about rows × features²; both stages bound it, so that the whole takes
-    seconds whatever n and M are.
+    The work of a step is about rows × features²; every stage bounds it, so that the whole takes
+    seconds whatever n and M are. A wide model has a third stage, for minutes: what suits sketches
+    of a thousand features is too smooth for it.
     """
+    stages = _STAGES if m <= _NARROW else _WIDE_STAGES
     plans = []
-    for share, work, rate in ((0.45, 4e8, 0.1), (0.55, 1.2e10, 0.05)):
+    for share, work, rate in stages:
         ratio = min(max(0.9 * n / m, 3.0), 12.0)
         wide = int(min(m, (work / ratio) ** (1 / 3), max(0.55 * n / ratio, 50)))
         fit_rows = int(min(ratio * wide, 0.6 * n))
