@@ -28,16 +28,18 @@ def run(spec: Spec) -> Record:
         `best_epoch`, `history` (a list a quantity), `coefficients` and `sigma` of a learned
         activation, `seconds`, `versions`, `machine`, `date`.
     """
-    data = part_of(cached_load(spec.dataset, spec.protocol), spec.rows)
     model = parse_model(spec.model)
+    kind = "training" if model.published else model.family
+    work = {"training": _train, "estimator": _run_estimator, "recovery": _recover}[kind]
+    if kind != "recovery":
+        cached_load(spec.dataset, spec.protocol)  # not counted as time of the run
     start = time.perf_counter()
-    found = _run_estimator(spec, model, data) if not model.published else _train(spec, model, data)
+    found = work(spec, model)
     seconds = time.perf_counter() - start
     return {
         "key": spec.key,
         "spec": spec.to_dict(),
-        "kind": "estimator" if not model.published else "training",
-        "task": data.task,
+        "kind": kind,
         **found,
         "seconds": seconds,
         "versions": versions(),
@@ -90,9 +92,10 @@ def protocol_of(spec: Spec, data: Dataset) -> Any:
     return replace(protocol, pairs=pairs and spec.protocol == "published")
 
 
-def _train(spec: Spec, model: Model, data: Dataset) -> Record:
+def _train(spec: Spec, model: Model) -> Record:
     from rflaf import nn
 
+    data = part_of(cached_load(spec.dataset, spec.protocol), spec.rows)
     network = build(spec, data)
     arrays = nn.Data(data.X_train, data.y_train, data.X_test, data.y_test)
     result = nn.train(network, arrays, protocol_of(spec, data), seed=spec.seed)
@@ -115,9 +118,17 @@ def _train(spec: Spec, model: Model, data: Dataset) -> Record:
     return record
 
 
-def _run_estimator(spec: Spec, model: Model, data: Dataset) -> Record:
+def _recover(spec: Spec, model: Model) -> Record:
+    from rflaf.experiments.recovery import run_recovery
+
+    found = run_recovery(spec.dataset, model.part, spec.seed, quick=spec.rows is not None)
+    return {"status": "finished", **found}
+
+
+def _run_estimator(spec: Spec, model: Model) -> Record:
     from rflaf.estimators import RFLAFClassifier, RFLAFRegressor
 
+    data = part_of(cached_load(spec.dataset, spec.protocol), spec.rows)
     settings: dict[str, dict[str, Any]] = {
         "": {},
         "no-metric": {"metric": "none"},

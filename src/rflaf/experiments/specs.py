@@ -16,6 +16,7 @@ PROTOCOLS: tuple[Protocol, ...] = ("published", "corrected")
 FIXED = ("rfmlp-relu", "rfmlp-cos", "rfmlp-tanh", "rfmlp-sigmoid")
 UNFROZEN = ("lan-rbf-16", "lan-bs-16", "lan-pl-16", "mlp-relu", "kan-16")
 ESTIMATORS = ("estimator", "estimator-no-metric", "estimator-cos")
+RECOVERY = ("recovery-paper", "recovery-estimator", "recovery-smooth-v")
 _NAME = re.compile(
     r"(?P<family>rflaf|lan)-(?P<basis>rbf|bs|pl)-(?P<cells>[1-9]\d*)"
     r"|(?P<fixed>rfmlp|mlp)-(?P<activation>relu|cos|tanh|sigmoid)"
@@ -29,12 +30,12 @@ class Model:
 
     Attributes
     ----------
-    family : {"rflaf", "lan", "rfmlp", "mlp", "kan", "estimator"}
+    family : {"rflaf", "lan", "rfmlp", "mlp", "kan", "estimator", "recovery"}
         Random features with a learned activation, the same with W trained, random features with a
-        fixed activation, the same with W trained, Kolmogorov-Arnold, and this package's
-        estimators.
+        fixed activation, the same with W trained, Kolmogorov-Arnold, this package's estimators,
+        and ways to recover sigma from f1, f2 and f3.
     part : str
-        The basis, the fixed activation, or the estimator's variant.
+        The basis, the fixed activation, the estimator's variant, or the way.
     cells : int
         The number in the paper's name; 0 where there is none.
     """
@@ -49,7 +50,8 @@ class Model:
 
     @property
     def published(self) -> bool:
-        return self.family != "estimator"
+        """Whether it is one of the paper's, trained by epochs."""
+        return self.family not in ("estimator", "recovery")
 
 
 def parse_model(name: str) -> Model:
@@ -62,12 +64,14 @@ def parse_model(name: str) -> Model:
     """
     if name in ESTIMATORS:
         return Model("estimator", name.removeprefix("estimator").removeprefix("-"))
+    if name in RECOVERY:
+        return Model("recovery", name.removeprefix("recovery-"))
     found = _NAME.fullmatch(name)
     if found is None:
         raise ValueError(
             f"The 'model' must be one of rflaf-{{rbf,bs,pl}}-N, lan-{{rbf,bs,pl}}-N, "
-            f"rfmlp-{{relu,cos,tanh,sigmoid}}, mlp-relu, kan-N, {', '.join(ESTIMATORS)}. "
-            f"Got {name!r}."
+            f"rfmlp-{{relu,cos,tanh,sigmoid}}, mlp-relu, kan-N, "
+            f"{', '.join((*ESTIMATORS, *RECOVERY))}. Got {name!r}."
         )
     if found["family"]:
         return Model(found["family"], found["basis"], int(found["cells"]))
@@ -151,7 +155,7 @@ def matrix(
 ) -> list[Spec]:
     """All runs of some data sets and models, the first seed of all of them first.
 
-    The estimators have the corrected protocol alone.
+    What is not the paper's has the corrected protocol alone.
     """
     found: list[tuple[int, Spec]] = []
     for dataset in datasets:
