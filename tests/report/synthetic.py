@@ -30,7 +30,7 @@ def paper_models(dataset):
 def training(dataset, model, protocol, seed, level, rng):
     spec = Spec.of(dataset, model, protocol, seed)
     epochs = np.arange(1, spec.epochs + 1)
-    loss = level * (1 + 0.01 * rng.standard_normal() + 1.5 * np.exp(-epochs / 4))
+    loss = level * (1 + 0.01 * rng.standard_normal() + 1.5 * np.exp(-epochs))
     history = {"train_loss": list(0.95 * loss), "test_loss": list(loss)}
     if protocol == "corrected":
         history["validation_loss"] = list(1.01 * loss)
@@ -125,8 +125,8 @@ def make_records(datasets=("mnist", "protein"), n_seeds=2):
                     records.append(diverged(record) if level is None else record)
             records.append(timing(dataset, model))
         for model in ESTIMATORS:
-            for seed in seeds_of(model, n_seeds):
-                records.append(estimator(dataset, model, seed, 0.15, rng))
+            seeds = seeds_of(model, n_seeds)
+            records += [estimator(dataset, model, seed, 0.15, rng) for seed in seeds]
     for function in ("f1", "f2", "f3"):
         for method in RECOVERY:
             records += [recovery(function, method, seed, rng) for seed in seeds_of(method, n_seeds)]

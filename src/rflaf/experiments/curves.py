@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rflaf.experiments.paper import DATASETS, paper_figures
+from rflaf.experiments.paper import DATASETS
 from rflaf.experiments.records import Record
 from rflaf.experiments.specs import ESTIMATORS, PROTOCOLS, RECOVERY, parse_model
 from rflaf.experiments.tables import Block, Row, is_full_size, make_table
@@ -22,6 +22,8 @@ _NUMBERS = (
 )
 _LARGEST = 1e100
 _FAINT_SEEDS = 4  # besides the first: more make a page heavy, and tell no more
+_FAMILIES = ("rflaf", "rfmlp", "lan", "mlp", "kan", "estimator")
+_PARTS = ("", "rbf", "bs", "pl", "relu", "cos", "tanh", "sigmoid", "no-metric")
 _GROUPS = {
     "RBF": ("rflaf", "rbf"),
     "BS": ("rflaf", "bs"),
@@ -108,7 +110,8 @@ def sort_out(records: Iterable[Record]) -> tuple[list[Record], list[Record]]:
     >>> known[0]["kind"], known[0]["test_loss"], known[0]["test_accuracy"], other
     ('training', 0.24, None, [{}])
     """
-    known, other = [], []
+    known: list[Record] = []
+    other: list[Record] = []
     for record in records:
         clean = _clean(record)
         (other if clean is None else known).append(record if clean is None else clean)
@@ -131,8 +134,8 @@ def figure1(records: Sequence[Record], dataset: str) -> list[Panel]:
         if lines and protocol == "corrected":
             flat = [_level(row, row.model, 4 + k) for k, row in enumerate(_estimators(losses))]
             lines += [line for line in flat if line is not None]
-        panels.append((f"{dataset}: test loss, {protocol} protocol", "test loss", lines))
-    panels.append((f"{dataset}: training time", "ReLU = 1", _against_n(times, "published")))
+        panels.append((f"test loss, {protocol} protocol", "test loss", lines))
+    panels.append(("training time", "ReLU = 1", _against_n(times, "published")))
     return [
         Panel(title, tuple(lines), "N", label, log_x=True, x_ticks=CELLS)
         for title, label, lines in panels
@@ -190,14 +193,13 @@ def learned_activations(records: Iterable[Record], dataset: str) -> list[Panel]:
         first: list[float] | None = None
         for k, protocol in enumerate(PROTOCOLS):
             curves = [r["sigma"] for r in _of(runs, protocol) if r["sigma"] and any(r["sigma"])]
-            faint, front = [], []
-            for j, sigma in enumerate(curves[: 1 + _FAINT_SEEDS]):
+            seeds: list[Line] = []
+            for sigma in curves[: 1 + _FAINT_SEEDS]:
                 first = first or sigma
                 y = _scaled(sigma, first)
                 x = [-2 + 4 * i / (len(y) - 1) for i in range(len(y))]
-                style: Literal["solid", "faint"] = "faint" if j else "solid"
-                (faint if j else front).append(Line(f"{protocol} protocol", x, y, k, style))
-            lines += faint + front
+                seeds.append(Line(f"{protocol} protocol", x, y, k, "faint" if seeds else "solid"))
+            lines += reversed(seeds)  # the first seed is drawn last, above the others
         if lines:
             panels.append(Panel(model, tuple(lines), "z"))
     return panels
@@ -287,14 +289,18 @@ def _numbers(values: Any, gaps: bool = False) -> list[Any] | None:
 
 
 def _by_model(records: Iterable[Record], dataset: str) -> dict[str, list[Record]]:
-    """The full runs on a data set, models in the paper's order and then ours."""
-    order = dict.fromkeys(key[3] for key in paper_figures() if key[0] in ("table8", "table4"))
-    found: dict[str, list[Record]] = {name: [] for name in (*order, *ESTIMATORS)}
+    """The full runs on a data set, models by kind and N."""
+    found: dict[str, list[Record]] = {}
     for record in records:
         right = record["spec"]["dataset"] == dataset and record["kind"] in ("training", "estimator")
         if right and is_full_size(record):
             found.setdefault(record["spec"]["model"], []).append(record)
-    return {model: runs for model, runs in found.items() if runs}
+    return dict(sorted(found.items(), key=lambda item: _rank(item[0])))
+
+
+def _rank(name: str) -> tuple[int, int, int]:
+    model = parse_model(name)
+    return _FAMILIES.index(model.family), _PARTS.index(model.part), model.cells
 
 
 def _of(runs: Iterable[Record], protocol: str) -> list[Record]:

@@ -45,9 +45,10 @@ def write_report(
     >>> spec = {"dataset": "protein", "model": "rfmlp-relu", "protocol": "published", "seed": 72,
     ...         "n_components": 3000, "epochs": 30, "rows": None}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Store(folder).append({"key": "a", "spec": spec, "status": "finished", "test_loss": 0.24})
+    ...     record = {"key": "a", "spec": spec, "status": "finished", "test_loss": 0.24}
+    ...     Store(folder).append(record)
     ...     page = write_report(folder, f"{folder}/report.html").read_text(encoding="utf-8")
-    >>> "On protein, 1 of 1 models have a test loss within 3 standard errors" in page
+    >>> "On protein, 1 of 1 models are within 3 standard errors of the paper" in page
     True
     """
     records = Store(results_folder).read()

@@ -57,11 +57,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page, and a line in its contents."""
+    """A section of the page, and a line in its contents. `label` may be empty."""
 
     id: str
+    label: str
     title: str
-    short: str
     parts: tuple[Part, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -88,13 +88,11 @@ def _table_section(table: Table) -> Section:
         Part(f"{block.dataset}, {UNITS[block.metric]}", (_grid(block),), folded=folded and k > 0)
         for k, block in enumerate(shown)
     )
-    notes = (NOTES,) if shown else ()
+    notes: tuple[str, ...] = (NOTES,) if shown else ()
     if missing:
         notes += (f"{', '.join(missing)}: {NOT_AVAILABLE}.",)
     number = table.name.removeprefix("table")
-    return Section(
-        table.name, f"Table {number}. {table.title}", f"{number}. {table.title}", parts, notes
-    )
+    return Section(table.name, f"Table {number}", table.title, parts, notes)
 
 
 def _grid(block: Block) -> Grid:
@@ -102,14 +100,14 @@ def _grid(block: Block) -> Grid:
     best = block.best()
     rows = []
     for row in block.rows:
-        published, corrected = row.ours.get("published"), row.ours.get("corrected")
-        values = [None, row.paper and row.paper.value, _mean(published), row.difference,
-                  _mean(corrected), None]  # fmt: skip
-        kinds = ["", *("best" if row.model in best.get(name, ()) else ""
-                       for name in ("paper", "published")), _far(row.difference),
-                 "best" if row.model in best.get("corrected", ()) else "", ""]  # fmt: skip
-        cells = zip(cells_of(row, block.metric), values, kinds)
-        rows.append([Cell(*cell) for cell in cells])
+        paper = row.paper.value if row.paper else None
+        published, corrected = _mean(row.ours.get("published")), _mean(row.ours.get("corrected"))
+        values = (None, paper, published, row.difference, corrected, None)
+        top = {name: "best" for name, models in best.items() if row.model in models}
+        far = "far" if row.difference is not None and abs(row.difference) > CLOSE else ""
+        kinds = ("", top.get("paper", ""), top.get("published", ""), far, top.get("corrected", ""))
+        texts = cells_of(row, block.metric)
+        rows.append([Cell(*cell) for cell in zip(texts, values, (*kinds, ""))])
     kept = [k for k in range(len(HEADER)) if any(row[k].text for row in rows)]
     return Grid(
         f"{block.dataset}, {UNITS[block.metric]}",
@@ -123,10 +121,6 @@ def _mean(summary: Summary | None) -> float | None:
     return None if summary is None else summary.mean
 
 
-def _far(difference: float | None) -> str:
-    return "far" if difference is not None and abs(difference) > CLOSE else ""
-
-
 def _figure1(known: list[Record], there: list[str]) -> Section:
     parts = tuple(
         Part(dataset, panels=tuple(panels))
@@ -136,9 +130,7 @@ def _figure1(known: list[Record], there: list[str]) -> Section:
     notes = ["The paper is dashed; bars are standard deviations over seeds."] if parts else []
     if "workloads" not in there:
         notes.append(f"The paper shows workloads: {NOT_AVAILABLE}.")
-    return Section(
-        "figure1", f"Figure 1. {FIGURES['figure1']}", FIGURES["figure1"], parts, tuple(notes)
-    )
+    return Section("figure1", "Figure 1", FIGURES["figure1"], parts, tuple(notes))
 
 
 def _recovery_sections(known: list[Record]) -> list[Section]:
@@ -157,18 +149,22 @@ def _recovery_sections(known: list[Record]) -> list[Section]:
     ]  # fmt: skip
     grid = Grid("Errors by function and method", header, tuple(rows), (False, False, *[True] * 5))
     notes = (
-        "Black: the truth. Bold: the seed with the median error; the others are faint. Errors are "
-        "relative, in L2 on [-2, 2].",
+        "Strong: the seed with the median error; others are faint. Errors are relative, in L2 on "
+        "[-2, 2].",
     )
-    sections = []
-    for name, panels in (("figure2", figure2(known)), ("figure3", figure3(known))):
-        parts: tuple[Part, ...] = (Part("Curves", panels=tuple(panels)),) if panels else ()
-        if panels and name == "figure3":
-            parts += (Part("Errors", (grid,)),)
-        title = f"Figure {name[-1]}. {FIGURES[name]}"
-        without = (f"{NOT_AVAILABLE.capitalize()}.",)
-        sections.append(Section(name, title, FIGURES[name], parts, notes if panels else without))
-    return sections
+    parts: dict[str, tuple[Part, ...]] = {"figure2": (), "figure3": ()}
+    if panels := tuple(figure2(known)):
+        parts["figure2"] = (Part("f1", panels=panels),)
+    for function in dict.fromkeys(each.function for each in found):
+        own = tuple(p for p in figure3(known) if p.title.startswith(f"{function},"))
+        parts["figure3"] += (Part(function, panels=own),)
+    if found:
+        parts["figure3"] += (Part("Errors", (grid,)),)
+    without = (f"{NOT_AVAILABLE.capitalize()}.",)
+    return [
+        Section(name, f"Figure {name[-1]}", FIGURES[name], shown, notes if shown else without)
+        for name, shown in parts.items()
+    ]
 
 
 def _activations(known: list[Record], there: list[str]) -> Section:
@@ -182,7 +178,7 @@ def _activations(known: list[Record], there: list[str]) -> Section:
         "activation can be moved into the output weights: each curve is divided by its largest "
         "value, and has the sign that suits the first best."
     )
-    return Section("activations", "Learned activations", "Activations", tuple(parts), (note,))
+    return Section("activations", "", "Learned activations", tuple(parts), (note,))
 
 
 def _losses(known: list[Record], there: list[str]) -> Section:
@@ -192,7 +188,7 @@ def _losses(known: list[Record], there: list[str]) -> Section:
         if (panels := loss_curves(known, dataset))
     ]
     note = "Means over seeds. Test losses are solid, training losses dashed."
-    return Section("losses", "Loss curves", "Loss curves", tuple(parts), (note,))
+    return Section("losses", "", "Loss curves", tuple(parts), (note,))
 
 
 def _more_datasets(known: list[Record], there: list[str]) -> Section:
@@ -209,7 +205,7 @@ def _more_datasets(known: list[Record], there: list[str]) -> Section:
         ]
         if blocks:
             parts.append(Part(dataset, tuple(_grid(block) for block in blocks)))
-    return Section("more", "Data sets that the paper does not have", "More data", tuple(parts))
+    return Section("more", "", "Data sets that the paper does not have", tuple(parts))
 
 
 def _others(other: list[Record]) -> Section:
@@ -227,4 +223,4 @@ def _others(other: list[Record]) -> Section:
     if len(other) > _MOST_OTHERS:
         notes.append(f"The first {_MOST_OTHERS} of {len(other)}.")
     parts = (Part("Records", (grid,)),) if rows else ()
-    return Section("other", "Other records", "Other records", parts, tuple(notes))
+    return Section("other", "", "Other records", parts, tuple(notes))

@@ -12,6 +12,7 @@ from rflaf.experiments.specs import ESTIMATORS, PROTOCOLS, parse_model
 from rflaf.experiments.tables import NOT_AVAILABLE, Row, is_full_size, make_table
 
 CLOSE = 3.0  # standard errors
+_LOSSES = ("table8", "table4", "table1")
 
 
 def facts(known: Sequence[Record], other: Sequence[Record]) -> list[tuple[str, str]]:
@@ -55,25 +56,24 @@ def _counts(record: Record) -> bool:
     return is_full_size(record)
 
 
-def loss_rows(records: Sequence[Record], dataset: str) -> list[Row]:
-    """The test losses of all models on a data set: frozen and estimators, then those with W."""
-    frozen, trained = (make_table(name, records, datasets=[dataset]) for name in _LOSSES)
-    rows = {row.model: row for table in (trained, frozen) for row in table.blocks[0].rows}
-    return list(rows.values())
+def _loss_rows(records: Sequence[Record], dataset: str) -> list[Row]:
+    """The test losses of all models on a data set.
 
-
-_LOSSES = ("table8", "table4")
+    Where two tables have a model, the last counts: table 1 has spreads, and table 8 has none.
+    """
+    tables = (make_table(name, records, datasets=[dataset]) for name in _LOSSES)
+    return list({row.model: row for table in tables for row in table.blocks[0].rows}.values())
 
 
 def _agreement(records: Sequence[Record], dataset: str) -> list[str]:
-    rows = loss_rows(records, dataset)
+    rows = _loss_rows(records, dataset)
     differences = [abs(row.difference) for row in rows if row.difference is not None]
     sentences = []
     if differences:
         close = sum(each <= CLOSE for each in differences)
         sentences.append(
-            f"On {dataset}, {close} of {len(differences)} models have a test loss within "
-            f"{CLOSE:g} standard errors of the paper's, under the published protocol."
+            f"On {dataset}, {close} of {len(differences)} models are within {CLOSE:g} standard "
+            "errors of the paper: test losses, published protocol, those with a printed spread."
         )
     paper_diverged = [row for row in rows if row.paper and row.paper.value is None]
     both = [row for row in paper_diverged if (s := row.ours.get("published")) and s.diverged]
@@ -87,7 +87,7 @@ def _agreement(records: Sequence[Record], dataset: str) -> list[str]:
 
 def _best(records: Sequence[Record], dataset: str) -> list[str]:
     """Each estimator against the best published model, both under the corrected protocol."""
-    rows = loss_rows(records, dataset)
+    rows = _loss_rows(records, dataset)
     means = {
         row.model: (summary.mean, summary)
         for row in rows
@@ -101,12 +101,12 @@ def _best(records: Sequence[Record], dataset: str) -> list[str]:
     parts = []
     for name in ours:
         text = show_ours(means[name][1], "test_loss")
-        parts.append(f"{name} has {text}{_seconds(records, dataset, name)}")
+        parts.append(f"{name} {text}{_seconds(records, dataset, name)}")
     text = show_ours(means[best][1], "test_loss")
     return [
-        f"On {dataset}, under the corrected protocol, the best of the {len(theirs)} published "
-        f"models that were run is {best} with a test loss of "
-        f"{text}{_seconds(records, dataset, best)}; {_join(parts)}."
+        f"On {dataset}, under the corrected protocol, the best test loss of {len(theirs)} "
+        f"published models is {text}{_seconds(records, dataset, best)} ({best}). Estimators: "
+        f"{'; '.join(parts)}."
     ]
 
 

@@ -13,27 +13,23 @@ from xml.etree import ElementTree
 from rflaf.experiments.curves import Line, Panel
 
 COLORS = 8
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 8, 36
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 20, 38
 _SMALLEST = 1e-100  # on a logarithmic axis: below it is zero
 _DECADES = 4  # a logarithmic axis shows no more than these above the lowest value
 
 
-def draw(panel: Panel, width: int = 360, height: int = 230) -> str:
+def draw(panel: Panel, width: int = 330, height: int = 230) -> str:
     """A panel as an `svg` element; its legend is the page's.
 
     Examples
     --------
     >>> panel = Panel("a < b", (Line("tanh", (0, 1), (0.0, 0.76)),), "z")
-    >>> draw(panel).startswith('<svg viewBox="0 0 360 230" role="img" aria-label="a &lt; b')
+    >>> draw(panel).startswith('<svg viewBox="0 0 330 230" role="img" aria-label="a &lt; b')
     True
     """
     names = ", ".join(dict.fromkeys(line.name for line in panel.lines if line.style != "faint"))
-    root = ElementTree.Element(
-        "svg",
-        viewBox=f"0 0 {width} {height}",
-        role="img",
-        **{"aria-label": f"{panel.title}: {names}"},
-    )
+    frame = {"viewBox": f"0 0 {width} {height}", "role": "img"}
+    root = ElementTree.Element("svg", {**frame, "aria-label": f"{panel.title}: {names}"})
     inner_width, inner_height = width - _LEFT - _RIGHT, height - _TOP - _BOTTOM
     x_axis = _Axis(*_range_x(panel), panel.log_x, inner_width)
     y_axis = _Axis(*_range_y(panel), panel.log_y, inner_height)
@@ -129,9 +125,9 @@ def _draw_axes(
         _path(group, f"M{_LEFT},{y:.1f}h{width}", "grid")
         _text(group, f"{value:g}", _LEFT - 6, y + 3.5, "end")
     _path(group, f"M{_LEFT},{_TOP}v{height}h{width}", "frame")
-    _text(group, panel.x_label, _LEFT + width / 2, bottom + 31, "middle")
+    _text(group, panel.x_label, _LEFT + width / 2, bottom + 33, "middle")
     if panel.y_label:
-        _text(group, panel.y_label, _LEFT + 5, _TOP + 9, "start")
+        _text(group, panel.y_label, 0, 11, "start")
 
 
 def _draw_line(
