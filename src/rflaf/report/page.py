@@ -7,6 +7,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Sequence
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,7 @@ def render(records: Sequence[Record], title: str) -> str:
     )  # fmt: skip
 
 
+@lru_cache(maxsize=1)
 def _environment() -> Any:
     try:
         import jinja2

@@ -15,6 +15,7 @@ from rflaf.experiments.curves import Line, Panel
 COLORS = 8
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 20, 38
 _SMALLEST = 1e-100  # on a logarithmic axis: below it is zero
+_EQUAL = 1e-9  # relative: values this close are one
 _DECADES = 4  # a logarithmic axis shows no more than these above the lowest value
 
 
@@ -90,7 +91,7 @@ def _range_x(panel: Panel) -> tuple[float, float]:
     low, high = min(values, default=0.0), max(values, default=1.0)
     if panel.log_x:
         return low * 0.9, high * 1.1
-    return (low, high) if low < high else (low - 0.5, high + 0.5)
+    return (low, high) if high - low > _EQUAL * abs(high) else _around(high)
 
 
 def _range_y(panel: Panel) -> tuple[float, float]:
@@ -104,10 +105,16 @@ def _range_y(panel: Panel) -> tuple[float, float]:
         low, high = min(values), max(values)
         return low / 1.1, min(high * 1.1, low * 10.0**_DECADES)
     low, high = min(values, default=0.0), max(values, default=1.0)
+    if high - low <= _EQUAL * abs(high):
+        return _around(high)
     margin = 0.06 * (high - low)
-    if margin <= 1e-9 * abs(high):  # one value
-        margin = 0.1 * abs(high) or 0.5
     return low - margin, high + margin
+
+
+def _around(value: float) -> tuple[float, float]:
+    """A range for a single value."""
+    margin = max(0.1 * abs(value), _SMALLEST) if value else 0.5
+    return value - margin, value + margin
 
 
 def _draw_axes(
