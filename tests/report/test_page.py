@@ -96,6 +96,12 @@ def test_missing_data_is_named(page):
     assert "The paper shows workloads: data not available here." in page
 
 
+def test_missing_runs_are_not_missing_data(records):
+    page = render([run for run in records if run["kind"] == "training"], "title")
+    assert "mnist, protein: no runs for this yet" in page, "times"
+    assert "f1, f2, f3: no runs for this yet" in page
+
+
 def test_hostile_names_stay_text(outline):
     assert set(outline.tags) <= TAGS
     assert outline.tags.count("script") == 1
