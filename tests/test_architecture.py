@@ -19,6 +19,7 @@ PARTS = {
     "datasets": set(),
     "estimators": {"activation", "bases", "data", "fused", "nn", "projection", "solvers"},
     "experiments": {"activation", "bases", "datasets", "estimators", "nn", "solvers"},
+    "onnx": {"_version", "activation", "bases", "estimators", "fused", "io"},
     "report": set(),  # reads records, and knows no model
 }
 EXTRAS = {
@@ -26,6 +27,7 @@ EXTRAS = {
     "dask": {"dask"},
     "distributed": {"dask"},
     "onnx": {"onnx"},
+    "onnxruntime": {"onnx"},
     "typer": {"cli"},
     "rich": {"cli"},
     "jinja2": {"report"},
