@@ -94,17 +94,6 @@ def _native(operator: str) -> Callable[[Graph, str], str]:
     return lambda graph, z: graph.add(operator, z)
 
 
-def _single(operator: str) -> Callable[[Graph, str], str]:
-    """An operator that runtimes have in float32 only."""
-
-    def add(graph: Graph, z: str) -> str:
-        if graph.dtype == np.float32:
-            return graph.add(operator, z)
-        return graph.cast(graph.add(operator, graph.cast(z, np.float32)), graph.dtype)
-
-    return add
-
-
 def _silu(graph: Graph, z: str) -> str:
     # not z times Sigmoid: some runtimes let it end above 0, which a large -z would make much of
     one = graph.dtype.type(1)
@@ -113,8 +102,25 @@ def _silu(graph: Graph, z: str) -> str:
 
 def _gelu(graph: Graph, z: str) -> str:
     real = graph.dtype.type
-    error = _single("Erf")(graph, graph.add("Mul", z, real(np.sqrt(0.5))))
+    scaled = graph.add("Mul", z, real(np.sqrt(0.5)))
+    # onnxruntime has Erf in float32 only
+    error = graph.cast(graph.add("Erf", graph.cast(scaled, np.float32)), graph.dtype)
     return graph.add("Mul", graph.add("Mul", z, real(0.5)), graph.add("Add", error, real(1)))
+
+
+def _softplus(graph: Graph, z: str) -> str:
+    if graph.dtype == np.float32:
+        return graph.add("Softplus", z)  # which, as Elu, onnxruntime has in float32 only
+    small = graph.add("Exp", graph.add("Neg", graph.add("Abs", z)))
+    rest = graph.add("Log", graph.add("Add", small, graph.dtype.type(1)))
+    return graph.add("Add", graph.add("Relu", z), rest)
+
+
+def _elu(graph: Graph, z: str) -> str:
+    if graph.dtype == np.float32:
+        return graph.add("Elu", z)
+    negative = graph.add("Exp", graph.add("Min", z, graph.dtype.type(0)))
+    return graph.add("Add", graph.add("Relu", z), graph.add("Sub", negative, graph.dtype.type(1)))
 
 
 def _gaussian(graph: Graph, z: str) -> str:
@@ -130,7 +136,7 @@ FORMULAS: dict[str, Callable[[Graph, str], str]] = {
     "sigmoid": _native("Sigmoid"),
     "silu": _silu,
     "gelu": _gelu,
-    "softplus": _single("Softplus"),
-    "elu": _single("Elu"),
+    "softplus": _softplus,
+    "elu": _elu,
     "gaussian": _gaussian,
 }

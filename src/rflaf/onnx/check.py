@@ -34,10 +34,12 @@ def check_rows(data: bytes, model: Any, rows: Any, dtype: str) -> None:
     else:
         difference = _difference(outputs["features"], model.transform(rows))
     if not difference <= TOLERANCE:
-        hint = " Inputs with large offsets need dtype='float64'." if dtype == "float32" else ""
+        offsets = "inputs with large offsets need dtype='float64', and " * (dtype == "float32")
         raise ValueError(
             f"The graph is off by {difference:.1e} of the largest prediction on the rows of "
-            f"'check'. Expected at most {TOLERANCE:.0e}.{hint} Nothing was written."
+            f"'check'. Expected at most {TOLERANCE:.0e}. Known causes: {offsets}weights so large "
+            "that the model itself is no more exact in float32 (take a larger 'alpha', or a lower "
+            "degree for 'polynomial'). Nothing was written."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -101,11 +102,12 @@ def _add_function_transformer(graph: Graph, name: str, step: FunctionTransformer
 
 
 def _add_simple_imputer(graph: Graph, name: str, step: SimpleImputer, x: str) -> str:
-    statistics = np.asarray(step.statistics_)
-    if statistics.dtype.kind not in "biuf" or not isinstance(step.missing_values, (int, float)):
+    values = [step.missing_values, *step.statistics_.tolist()]  # an array of objects at times
+    if not all(isinstance(value, Real) for value in values):
         raise _refused(name, step, "Only numbers are imputed, in place of NaN or a number.")
+    statistics = np.asarray(step.statistics_, np.float64)
     missing = _equal(graph, name, step, x, np.asarray([step.missing_values], np.float64))
-    filled = graph.add("Where", missing, statistics.astype(np.float64), x)
+    filled = graph.add("Where", missing, statistics, x)
     kept = np.flatnonzero(~np.isnan(statistics) | step.keep_empty_features)
     if len(kept) < len(statistics):  # columns without a single value
         filled = graph.columns(filled, kept)
