@@ -103,8 +103,8 @@ def _adjoint_powers(g: Tensor, z: Tensor, like: Tensor, order: int) -> Tensor:
     gradient = torch.zeros(channels, like.shape[-1], dtype=_sum_dtype(z), device=z.device)
     if z.device.type == "cpu" and like.ndim == 1 and like.shape[0] > order:
         factors = [math.perm(i, order) for i in range(order, like.shape[0])]
-        flat = (t.contiguous().view(-1).numpy() for t in (z, g.to(z.dtype)))
-        sums = torch.from_numpy(powers.adjoint(*flat, len(factors)))
+        flat_z, flat_g = (t.contiguous().view(-1).numpy() for t in (z, g.to(z.dtype)))
+        sums = torch.from_numpy(powers.adjoint(flat_z, flat_g, len(factors)))
         gradient[0, order:] = sums * torch.tensor(factors, dtype=torch.float64)
         return gradient.reshape(like.shape).to(like.dtype)
     weight = g
