@@ -23,6 +23,7 @@ PARTS = {
         *("activation", "bases", "datasets", "estimators", "nn", "published", "solvers"),
         *("_version", "fused", "recovery"),
     },
+    "onnx": {"_version", "activation", "bases", "estimators", "fused", "io"},
     "report": {"experiments"},  # reads records, and knows no model
 }
 EXTRAS = {
@@ -30,6 +31,7 @@ EXTRAS = {
     "dask": {"dask"},
     "distributed": {"dask"},
     "onnx": {"onnx"},
+    "onnxruntime": {"onnx"},
     "typer": {"cli"},
     "rich": {"cli"},
     "jinja2": {"report"},
