@@ -138,10 +138,10 @@ def fold_matrices(basis: Any) -> tuple[Float64, Float64]:
     They exist where the basis is its own mirror image, B_i(-z) = B_{N+1-i}(z).
     """
     n, at = basis.n, np.linspace(0, basis.high, 4 * basis.n + 1)
-    if not np.allclose(basis(-at), np.asarray(basis(at))[:, ::-1], atol=1e-9):
+    if n < 3 or not np.allclose(basis(-at), np.asarray(basis(at))[:, ::-1], atol=1e-9):
         raise ValueError(
-            "The 'basis' parameter must be its own mirror image, as RBF(n) and BSpline(n) are on "
-            f"a grid from -L to L. Got {basis!r}."
+            "The 'basis' parameter must have three functions or more and be its own mirror image, "
+            f"as RBF(n) and BSpline(n) are on a grid from -L to L. Got {basis!r} instead."
         )
     unit = np.eye(n)
     even = (unit + unit[::-1])[:, : (n + 1) // 2]
@@ -169,6 +169,15 @@ class _Sums:
         self.b += g.T @ y
         self.yy += float(y @ y)
 
+    @classmethod
+    def of(cls, parts: list[_Sums]) -> _Sums:
+        whole = cls(len(parts[0].b))
+        for part in parts:
+            whole.a += part.a
+            whole.b += part.b
+            whole.yy += part.yy
+        return whole
+
     def without(self, other: _Sums) -> _Sums:
         rest = _Sums(len(self.b))
         rest.a, rest.b, rest.yy = self.a - other.a, self.b - other.b, self.yy - other.yy
@@ -186,9 +195,9 @@ class _Problem:
         self.rough = [fold.T @ rough @ fold for fold in design.folds]
         self.counts = [len(design.directions), design.x.shape[1]]
         self.sizes = [half.shape[1] for half in design.halves]
-        ends = np.cumsum([0, *(k * n for k, n in zip(self.counts, self.sizes))])
-        self.slices = [slice(a, b) for a, b in zip(ends[:-1], ends[1:])]
-        self.size = int(ends[-1])
+        split = self.counts[0] * self.sizes[0]
+        self.size = split + self.counts[1] * self.sizes[1]
+        self.slices = [slice(split), slice(split, self.size)]
 
     def start(self, sums: _Sums, penalty: float) -> list[Part]:
         """The linear problem for all products, and the nearest matrix of rank one."""
@@ -273,12 +282,8 @@ def recover(
         for j, sums in enumerate(parts_of_rows):
             mine = fold[rows] == j
             sums.add(g[mine], y[rows][mine])
-    total = _Sums(problem.size)
-    for sums in parts_of_rows:
-        total.a += sums.a
-        total.b += sums.b
-        total.yy += sums.yy
-    penalties, history = PENALTIES, []
+    total = _Sums.of(parts_of_rows)
+    history: list[dict[str, float]] = []
     if penalty is None:
         history = _held_out(problem, parts_of_rows, total)
         losses = np.array([record["loss"] for record in history])
@@ -316,12 +321,12 @@ def _finish(
     for part, at, square, fold in zip(parts, problem.slices, squares, design.folds):
         product = np.outer(part.u, part.half).ravel()
         shares.append(float(product @ total.a[at, at] @ product / total.yy))
-        size = np.sqrt(max(part.u @ square @ part.u, 1e-300))
+        size = np.sqrt(float(part.u @ square @ part.u) + 1e-300)
         # f gives no sign either: v's largest weight is taken to be positive
         size *= np.sign(part.u[np.argmax(np.abs(part.u))]) or 1.0
         coefficients += fold @ part.half * size
         weights.append(part.u / size)
-    return Recovered(coefficients, *weights, penalty, (shares[0], shares[1]), history)
+    return Recovered(coefficients, weights[0], weights[1], penalty, (shares[0], shares[1]), history)
 
 
 def _rank_one(matrix: Float64) -> tuple[Float64, Float64]:
