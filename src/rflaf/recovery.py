@@ -89,8 +89,8 @@ def recover_activation(
 ) -> Recovery:
     """Find sigma, and a smooth v, from values y of f(x) = E[v(w) sigma(w·x)], w standard normal.
 
-    The rows of X are used as they are, without scaling: sigma belongs to w·x. All of sigma is
-    taken to lie within the basis's grid, or to go on as the basis does.
+    The rows of X are used as they are, without scaling: sigma belongs to w·x, and is taken
+    to vanish outside the basis's grid.
 
     Parameters
     ----------

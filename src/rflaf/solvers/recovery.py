@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ N_FOLDS = 5
 _CELLS_PER_FOLD = 4
 _SLACK = 1.01  # held-out errors so near the least count as equal
 _SWEEPS = 25
+_SETTLED = 1e-5  # relative change of the products that ends the sweeps
 _ROWS_AT_ONCE = 512
 _TINY = 1e-12
 
@@ -96,12 +97,9 @@ class Design:
         self.x, self.directions = x, directions
         norms = np.linalg.norm(x, axis=1)
         self.floor = max(float(np.median(norms)) / 100, _TINY)
-        if basis.tail == "zero":
-            reach = max(np.abs(basis.reach(1e-9)))
-        else:
-            reach = max(8 * norms.max(), basis.high)
+        reach = float(np.max(np.abs(basis.reach(1e-9))))
         lowest = self.floor / 20
-        step = min(0.1, basis.spacing / (1.5 * max(abs(basis.low), basis.high)))
+        step = min(0.1, basis.spacing / basis.high)
         log_z = np.linspace(np.log(lowest), np.log(reach), int(np.log(reach / lowest) / step) + 2)
         width = np.gradient(log_z)
         width[[0, -1]] /= 2
@@ -138,10 +136,15 @@ def fold_matrices(basis: Any) -> tuple[Float64, Float64]:
     They exist where the basis is its own mirror image, B_i(-z) = B_{N+1-i}(z).
     """
     n, at = basis.n, np.linspace(0, basis.high, 4 * basis.n + 1)
-    if n < 3 or not np.allclose(basis(-at), np.asarray(basis(at))[:, ::-1], atol=1e-9):
+    if (
+        n < 3
+        or basis.tail != "zero"
+        or not np.allclose(basis(-at), np.asarray(basis(at))[:, ::-1], atol=1e-9)
+    ):
         raise ValueError(
-            "The 'basis' parameter must have three functions or more and be its own mirror image, "
-            f"as RBF(n) and BSpline(n) are on a grid from -L to L. Got {basis!r} instead."
+            "The 'basis' parameter must have three functions or more that vanish outside the grid, "
+            "and be its own mirror image, as RBF(n) and BSpline(n) are on a grid from -L to L. "
+            f"Got {basis!r} instead."
         )
     unit = np.eye(n)
     even = (unit + unit[::-1])[:, : (n + 1) // 2]
@@ -211,24 +214,39 @@ class _Problem:
 
     def improve(self, parts: list[Part], sums: _Sums, penalty: float) -> list[Part]:
         """One sweep: all halves for the given u, and then all u."""
-        by_half = [np.kron(p.u[:, None], np.eye(n)) for p, n in zip(parts, self.sizes)]
-        right = linalg.block_diag(*by_half)
-        weight = penalty * sums.yy
-        matrix = right.T @ sums.a @ right + weight * linalg.block_diag(*self.rough)
-        halves = np.split(self._solve(matrix, right.T @ sums.b), [self.sizes[0]])
+        matrix, right = self._reduced(sums, parts, "u")
+        matrix += penalty * sums.yy * linalg.block_diag(*self.rough)
+        halves = np.split(self._solve(matrix, right), [self.sizes[0]])
         units = [self._unit(p.u, half) for p, half in zip(parts, halves)]
-        by_u = [np.kron(np.eye(k), p.half[:, None]) for p, k in zip(units, self.counts)]
-        right = linalg.block_diag(*by_u)
-        weights = self._solve(right.T @ sums.a @ right, right.T @ sums.b)
-        us = np.split(weights, [self.counts[0]])
+        us = np.split(self._solve(*self._reduced(sums, units, "half")), [self.counts[0]])
         return [Part(u, p.half) for u, p in zip(us, units)]
+
+    def _reduced(
+        self, sums: _Sums, parts: list[Part], given: Literal["u", "half"]
+    ) -> tuple[Float64, Float64]:
+        """The normal equations for the one factor where the other is given."""
+
+        def contract(array: Float64) -> Float64:
+            blocks = [
+                array[at].reshape(k, n, -1)
+                for at, k, n in zip(self.slices, self.counts, self.sizes)
+            ]
+            if given == "u":
+                return np.vstack([np.tensordot(p.u, g, 1) for p, g in zip(parts, blocks)])
+            return np.vstack([p.half @ g for p, g in zip(parts, blocks)])
+
+        return contract(contract(sums.a).T), contract(sums.b)[:, 0]
 
     def path(self, sums: _Sums, penalties: Float64) -> Iterator[list[Part]]:
         """Solutions for falling penalties."""
         parts = self.start(sums, float(penalties[0]))
         for penalty in penalties:
             for _ in range(_SWEEPS):
+                before = self.products(parts)
                 parts = self.improve(parts, sums, float(penalty))
+                moved = np.linalg.norm(self.products(parts) - before)
+                if moved < _SETTLED * np.linalg.norm(before):
+                    break
             yield parts
 
     def products(self, parts: list[Part]) -> Float64:
@@ -264,7 +282,7 @@ def recover(
     y : array of n
         Values of f, or f and noise.
     basis : Basis
-        Its own mirror image.
+        Its own mirror image, zero outside its grid.
     directions : array, K × d
         Unit vectors d_k.
     penalty : float, optional
