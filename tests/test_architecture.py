@@ -16,6 +16,7 @@ PARTS = {
     "nn": {"activation", "bases", "fused", "published"},
     "projection": set(),
     "solvers": {"fused", "projection"},
+    "recovery": {"activation", "bases", "solvers"},
     "data": set(),
     "datasets": set(),
     "estimators": {"activation", "bases", "data", "fused", "nn", "projection", "solvers"},
