@@ -7,6 +7,7 @@ import rflaf
 
 SOURCE = Path(rflaf.__file__).parent
 PARTS = {
+    "files": set(),
     "bases": set(),
     "fused": set(),
     "activation": {"bases", "fused"},
@@ -19,7 +20,9 @@ PARTS = {
     "datasets": set(),
     "estimators": {"activation", "bases", "data", "fused", "nn", "projection", "solvers"},
     "experiments": {"activation", "bases", "datasets", "estimators", "nn", "solvers"},
-    "report": set(),  # reads records, and knows no model
+    "tabular": {"estimators", "files", "_version"},
+    "io": {"activation", "bases", "estimators", "files", "solvers", "tabular", "_version"},
+    "report": {"files"},  # reads records, and knows no model
 }
 EXTRAS = {
     "torch": {"nn"},
