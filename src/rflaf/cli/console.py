@@ -41,8 +41,9 @@ def show_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object
     for row in rows:
         table.add_row(*(Text(plain(cell)) for cell in row))
     console = Console()
-    # a file or a pipe has no width: nothing is cut there
-    console.print(table, width=None if console.is_terminal else 200)
+    if not console.is_terminal:  # a file or a pipe has no width: nothing is cut there
+        console = Console(width=200)
+    console.print(table)
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def compare_models(
 ) -> Iterator[Comparison]:
     """Learned and fixed activations, a linear model and gradient boosting, one after the other.
 
-    "Fixed" random features have ReLU or cosine as their activation and no metric; their penalty is
+    "Fixed" random features have ReLU or tanh as their activation and no metric; their penalty is
     chosen as RFLAF's is. All models get the same columns and the same folds.
 
     Parameters
@@ -108,7 +108,7 @@ def _models(classes: bool, n_components: int, seed: int | None) -> dict[str, Any
         f"random features, {name}": kind(
             n_components, activation=name, metric="none", random_state=seed
         )
-        for name in ("relu", "cos")
+        for name in ("relu", "tanh")
     }
     return {
         "RFLAF, learned activation": kind(n_components, random_state=seed),
