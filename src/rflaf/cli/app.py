@@ -12,7 +12,9 @@ from rflaf._version import __version__
 from rflaf.cli.console import complain
 
 # typer keeps its own copy of click in some versions and uses click in others
-_USAGE_ERRORS = tuple(kind for kind in typer.BadParameter.__mro__ if hasattr(kind, "exit_code"))
+_USAGE_ERRORS: tuple[type[Exception], ...] = tuple(
+    kind for kind in typer.BadParameter.__mro__ if hasattr(kind, "exit_code")
+)
 INTERRUPTED = 130
 
 

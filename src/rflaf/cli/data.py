@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -37,7 +38,7 @@ def get(names: Names = None) -> None:
     missed = 0
     for name in _chosen(names):
         try:
-            paths = datasets.fetch(name, progress=True)
+            paths = datasets.fetch(name, progress=sys.stderr.isatty())
         except datasets.DataNotAvailable as error:
             missed += 1
             complain(f"{name}: {error}")
