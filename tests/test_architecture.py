@@ -9,20 +9,29 @@ SOURCE = Path(rflaf.__file__).parent
 PARTS = {
     "files": set(),
     "bases": set(),
+    "published": set(),
     "fused": set(),
     "activation": {"bases", "fused"},
     "theory": {"bases", "activation"},
     "kernels": {"bases", "activation", "theory"},
-    "nn": {"bases", "fused", "activation"},
+    "nn": {"activation", "bases", "fused", "published"},
     "projection": set(),
     "solvers": {"fused", "projection"},
     "data": set(),
     "datasets": set(),
     "estimators": {"activation", "bases", "data", "fused", "nn", "projection", "solvers"},
+<<<<<<< HEAD
     "experiments": {"activation", "bases", "datasets", "estimators", "nn", "solvers"},
     "tabular": {"estimators", "files", "_version"},
     "io": {"activation", "bases", "estimators", "files", "solvers", "tabular", "_version"},
     "report": {"files"},  # reads records, and knows no model
+=======
+    "experiments": {
+        *("activation", "bases", "datasets", "estimators", "nn", "published", "solvers"),
+        *("_version", "fused", "recovery"),
+    },
+    "report": {"experiments"},  # reads records, and knows no model
+>>>>>>> main
 }
 EXTRAS = {
     "torch": {"nn"},
