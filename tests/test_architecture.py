@@ -20,18 +20,13 @@ PARTS = {
     "data": set(),
     "datasets": set(),
     "estimators": {"activation", "bases", "data", "fused", "nn", "projection", "solvers"},
-<<<<<<< HEAD
-    "experiments": {"activation", "bases", "datasets", "estimators", "nn", "solvers"},
-    "tabular": {"estimators", "files", "_version"},
-    "io": {"activation", "bases", "estimators", "files", "solvers", "tabular", "_version"},
-    "report": {"files"},  # reads records, and knows no model
-=======
     "experiments": {
         *("activation", "bases", "datasets", "estimators", "nn", "published", "solvers"),
         *("_version", "fused", "recovery"),
     },
-    "report": {"experiments"},  # reads records, and knows no model
->>>>>>> main
+    "tabular": {"estimators", "files", "_version"},
+    "io": {"activation", "bases", "estimators", "files", "solvers", "tabular", "_version"},
+    "report": {"experiments", "files"},  # reads records, and knows no model
 }
 EXTRAS = {
     "torch": {"nn"},

@@ -177,7 +177,7 @@ def test_missing_extras_are_named(here, monkeypatch):
     ):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, module, None)
-            patch.setattr(demo_command, "data_sets", lambda: [])
+            patch.setattr(demo_command, "data_sets", list)
             assert f"rflaf[{extra}]" in run(*arguments, code=1).stderr
 
 
