@@ -86,7 +86,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> bool((same.transform(X) == model.transform(X)).all())
     True
     """
-    skops = _skops()
+    skops = require_skops()
     name = type(model).__name__
     try:
         data = skops.dumps(model)
@@ -121,7 +121,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     The digest in the file finds damage and edits. It is no signature: who writes a file anew can
     write its digest too, and so choose the model's numbers, but not what code runs on loading.
     """
-    skops = _skops()
+    skops = require_skops()
     path = Path(path)
     data, version = _unsigned(path, path.read_bytes())
     try:
@@ -139,7 +139,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise _damaged(path, version, error) from error
 
 
-def _skops() -> Any:
+def require_skops() -> Any:
+    """The module that reads and writes the archives, or an error that says what to install."""
     try:
         import skops.io
     except ImportError as error:

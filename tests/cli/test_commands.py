@@ -172,12 +172,13 @@ def test_missing_extras_are_named(here, monkeypatch):
     for module, extra, arguments in (
         ("pyarrow", "parquet", ["fit", "classes.parquet", "-t", "paid"]),
         ("skops.io", "io", ["inspect", "model.skops"]),
+        ("skops.io", "io", ["fit", "train.csv", "-t", "y"]),
         ("jinja2", "report", ["demo", "--out", "d"]),
         ("pandas", "cli", ["fit", "train.csv", "-t", "y"]),
     ):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, module, None)
-            patch.setattr(demo_command, "data_sets", list)
+            patch.delitem(sys.modules, "rflaf.report.demo", raising=False)
             assert f"rflaf[{extra}]" in run(*arguments, code=1).stderr
 
 
@@ -280,8 +281,8 @@ def test_braille_draws_what_it_is_given():
     flat = braille([0.0, 1.0], [2.0, 2.0], width=4, height=3)
     assert flat.count("⠉⠉⠉⠉") == 1
     rising = braille([0.0, 1.0], [0.0, 1.0], width=2, height=2).splitlines()
-    assert rising[0][-1] != "⠀" and rising[0][-2] == "⠀"  # noqa: PT018
-    assert rising[1][-1] == "⠀"
+    assert rising[0][-2] == "⠀" != rising[0][-1]
+    assert rising[1][-2] != "⠀"
     assert "1 ┤" in rising[0]
 
 

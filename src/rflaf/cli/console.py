@@ -35,7 +35,8 @@ def complain(text: str) -> None:
 
 def show_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table whose first column is text, and the others figures."""
-    table = Table(title=Text(plain(title)), title_justify="left", box=box.SIMPLE_HEAD)
+    say(title)  # in a line of its own: rich would break it at the table's width
+    table = Table(box=box.SIMPLE_HEAD)
     for number, name in enumerate(header):
         table.add_column(Text(plain(name)), justify="left" if number == 0 else "right")
     for row in rows:

@@ -44,9 +44,10 @@ def fit(
     sep: Separator = ",",
 ) -> None:
     """Learn one column of a table from the others, and write the model to a file."""
-    from rflaf import save
+    from rflaf.io import require_skops, save
     from rflaf.tabular import check_output, fit_table, read_table
 
+    require_skops()  # before the work, and not after it
     check_output(out, [".skops"])
     with working(f"Reading {table}"):
         frame = read_table(table, separator=sep, missing=missing or ())

@@ -8,6 +8,11 @@ from typing import Any
 
 from rflaf.files import write_whole
 
+try:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+except ImportError as error:
+    raise ImportError("Pages need jinja2: pip install 'rflaf[report]'.") from error
+
 WIDTH, HEIGHT, MARGIN = 420, 200, 28
 
 
@@ -37,10 +42,6 @@ def write_demo_page(path: str | os.PathLike[str], data: dict[str, Any]) -> None:
     ...     "a &lt; b" in (Path(folder) / "report.html").read_text(encoding="utf-8")
     True
     """
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError as error:
-        raise ImportError("Pages need jinja2: pip install 'rflaf[report]'.") from error
     environment = Environment(
         loader=PackageLoader("rflaf.report", "."),
         autoescape=True,

@@ -138,10 +138,8 @@ def prepare(table: Any, kinds: dict[str, str]) -> Any:
 
 def _levels(values: Any) -> Any:
     """Strings, and None for what is missing, which is a level of its own."""
-    absent = values.isna()
-    made = values.astype(object).map(str)
-    made[absent] = None
-    return made.astype(object)
+    made = [None if gone else str(v) for v, gone in zip(values, values.isna())]
+    return pandas().Series(made, index=values.index, dtype=object)
 
 
 def _numbers(values: Any, name: str) -> Any:
