@@ -7,6 +7,7 @@ import rflaf
 
 SOURCE = Path(rflaf.__file__).parent
 PARTS = {
+    "files": set(),
     "bases": set(),
     "published": set(),
     "fused": set(),
@@ -24,8 +25,10 @@ PARTS = {
         *("activation", "bases", "datasets", "estimators", "nn", "published", "solvers"),
         *("_version", "fused", "recovery"),
     },
-    "onnx": {"_version", "activation", "bases", "estimators", "fused", "io"},
-    "report": {"experiments"},  # reads records, and knows no model
+    "onnx": {"_version", "activation", "bases", "estimators", "files", "fused"},
+    "tabular": {"estimators", "files", "_version"},
+    "io": {"activation", "bases", "estimators", "files", "solvers", "tabular", "_version"},
+    "report": {"experiments", "files"},  # reads records, and knows no model
 }
 EXTRAS = {
     "torch": {"nn"},

@@ -8,11 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
+from rflaf.cli.app import app
+
 Names = Annotated[
     list[str], typer.Argument(help="table1 … table10, figure1 … figure3, or all.", metavar="NAME…")
 ]
 
 
+@app.command()
 def reproduce(
     targets: Names,
     datasets: Annotated[
@@ -62,6 +65,7 @@ def reproduce(
     typer.echo(f"Records: {store.path}")
 
 
+@app.command()
 def tables(
     results: Annotated[Path, typer.Argument(help="A folder that `rflaf reproduce` has written.")],
     names: Annotated[str, typer.Option("--tables", help="Only these: table1,table8.")] = "",
@@ -86,6 +90,7 @@ def tables(
     typer.echo(f"written: {out}")
 
 
+@app.command()
 def report(
     results: Annotated[Path, typer.Argument(help="A folder that `rflaf reproduce` has written.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The page.")] = Path("report.html"),

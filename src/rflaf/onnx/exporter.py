@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rflaf._version import __version__
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
-from rflaf.io import _write
+from rflaf.files import write_whole
 from rflaf.onnx.check import check_rows
 from rflaf.onnx.graph import Graph
 from rflaf.onnx.models import output_classes, output_features, output_prediction
@@ -103,7 +103,7 @@ def export(
     data = proto.SerializeToString(deterministic=True)
     if check is not None:
         check_rows(data, model, check, dtype)
-    _write(path, data)
+    write_whole(path, data)
 
 
 def _as_proto(model: Any, dtype: str) -> onnx.ModelProto:

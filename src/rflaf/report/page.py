@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import secrets
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
@@ -14,6 +13,7 @@ from typing import Any
 
 from rflaf.experiments.curves import sort_out
 from rflaf.experiments.records import Record, Store
+from rflaf.files import write_whole
 from rflaf.report.sections import sections_of
 from rflaf.report.summary import facts, sentences
 from rflaf.report.svg import COLORS, draw
@@ -61,12 +61,7 @@ def write_report(
     path = Path(path)
     # half a character, which JSON can carry, cannot be written
     data = render(records, title).encode("utf-8", "replace")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        temporary.write_bytes(data)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(path, data)
     return path
 
 
