@@ -15,6 +15,12 @@ from rflaf.cli.console import complain
 _USAGE_ERRORS: tuple[type[Exception], ...] = tuple(
     kind for kind in typer.BadParameter.__mro__ if hasattr(kind, "exit_code")
 )
+_LEFT_TO_TYPER: tuple[type[BaseException], ...] = (
+    typer.Exit,
+    typer.Abort,
+    BrokenPipeError,
+    *_USAGE_ERRORS,
+)
 INTERRUPTED = 130
 
 
@@ -28,7 +34,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (typer.Exit, typer.Abort, BrokenPipeError, *_USAGE_ERRORS):
+        except _LEFT_TO_TYPER:
             raise
         except KeyboardInterrupt:
             complain("Interrupted.")
