@@ -25,7 +25,7 @@ _READ = 16384  # rows of a block while drawing
 def row_keys(seed: int, purpose: int, start: int, stop: int) -> Keys:
     """A random 64-bit number for each of the rows from `start` to `stop`."""
     generator = np.random.Philox(key=[seed, purpose])  # gives four numbers a step
-    generator.advance(start // 4)
+    generator.advance(int(start) // 4)
     skipped = start % 4
     return generator.random_raw(stop - start + skipped)[skipped:]
 
