@@ -23,19 +23,24 @@ class ClassTally:
     def add(self, y: Array, weights: Array) -> None:
         """Count rows."""
         values, codes = np.unique(y, return_inverse=True)
-        every = values if not self.classes.size else np.union1d(self.classes, values)
+        counts = np.bincount(codes.ravel(), minlength=len(values))
+        heavy = np.bincount(codes.ravel(), weights=weights, minlength=len(values))
+        self.merge(values, counts, heavy)
+
+    def merge(self, classes: Array, counts: Array, weights: Array) -> None:
+        """Add what others have counted."""
+        every = np.union1d(self.classes, classes) if self.classes.size else classes
         if len(every) > len(self.classes):
             with warnings.catch_warnings():  # "many classes" is for rows, not for a set of classes
                 warnings.simplefilter("ignore", UserWarning)
                 check_classification_targets(every)
-        counts, heavy = np.zeros(len(every)), np.zeros(len(every))
-        if self.classes.size:
-            old = np.searchsorted(every, self.classes)
-            counts[old], heavy[old] = self.counts, self.weights
-        new = np.searchsorted(every, values)
-        counts[new] += np.bincount(codes.ravel(), minlength=len(values))
-        heavy[new] += np.bincount(codes.ravel(), weights=weights, minlength=len(values))
-        self.classes, self.counts, self.weights = every, counts, heavy
+        old_counts, old_weights, old = self.counts, self.weights, self.classes
+        self.classes, self.counts, self.weights = every, np.zeros(len(every)), np.zeros(len(every))
+        for names, number, weight in ((old, old_counts, old_weights), (classes, counts, weights)):
+            if len(names):
+                at = np.searchsorted(every, names)
+                self.counts[at] += number
+                self.weights[at] += weight
 
     def check(self, class_weight: Any, owner: str) -> Array:
         """The weight of each class by `class_weight`; an error where fewer than two are left."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,20 +18,12 @@ from rflaf.bases import Basis
 from rflaf.estimators.base import FEW_ROWS, Array, BaseRFLAF, quiet_blas
 from rflaf.estimators.classes import ClassTally, class_codes
 from rflaf.estimators.memory import kept_bytes
+from rflaf.estimators.reading import is_streamed
 from rflaf.estimators.rows import ArrayRows, CheckedRows
 from rflaf.estimators.sample import Sample, fold_cuts, fold_numbers
 from rflaf.solvers.result import Solution
 from rflaf.solvers.softmax import Rows, StreamedRows, fit_few, fit_softmax
 from rflaf.solvers.varpro import features
-
-
-@dataclass(frozen=True)
-class Everything:
-    """All rows, where they are more than the sample."""
-
-    blocks: Callable[[], Iterable[tuple[Any, Array, Array, Array]]]
-    count: int
-    weight: float
 
 
 class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
@@ -131,36 +121,48 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         never held whole; where the features of all rows do not fit `memory`, each step of the last
         fit reads it once.
         """
-        with self._unfitted_on_error(X):
+        with self._unfitted_on_error(is_streamed(X)):
             return self._fit(self._open(X, y, sample_weight))
 
     def _fit(self, rows: ArrayRows | CheckedRows) -> RFLAFClassifier:
+        self._begin()
         tally = ClassTally()
         sample = self._draw_sample(rows, lambda block: tally.add(block.y, block.weights))
-        self.classes_ = tally.classes
-        by_class = tally.check(self.class_weight, type(self).__name__)
-
-        def encode(y: Array, weights: Array) -> tuple[Array, Array]:
-            codes = class_codes(self.classes_, y)
-            return codes, weights * by_class[codes]
-
+        weight = self._set_classes(tally)
         if self.solver == "adam":
             assert isinstance(rows, ArrayRows)
-            v = self._train_with_adam(rows.x, *encode(rows.y, rows.weights), "classification")
+            v = self._train_with_adam(rows.x, *self._encode(rows.y, rows.weights), "classification")
             self.coef_ = v[:, 1:] - v[:, :1] if len(self.classes_) == 2 else v
             self.intercept_ = np.zeros(self.coef_.shape[1])
             return self
-        sample.y, sample.weights = encode(sample.y, sample.weights)
-        every = None
-        if not sample.whole:
-            again = partial(self._blocks_again, rows, encode)
-            every = Everything(again, sample.used, float(tally.weights @ by_class))
-        with quiet_blas(sample.used, self.n_components):
-            self._fit_classes(sample.where(sample.weights > 0), every)
+
+        def again() -> Iterator[tuple[Any, Array, Array]]:
+            return (block[:3] for block in self._blocks_again(rows, self._encode))
+
+        def every() -> Rows:
+            kept = kept_bytes(self.memory)
+            return StreamedRows(again, self.components_, sample.used, weight, kept)
+
+        self._fit_sample(sample, None if sample.whole else every)
         return self
 
-    def _fit_classes(self, sample: Sample, every: Everything | None) -> None:
-        """Learn on the sample, and fit the weights to all rows where they are more."""
+    def _set_classes(self, tally: ClassTally) -> float:
+        """What is known of the classes after the first pass; returns the weight of all rows."""
+        self.classes_ = tally.classes
+        self._class_weights = tally.check(self.class_weight, type(self).__name__)
+        return float(tally.weights @ self._class_weights)
+
+    def _encode(self, y: Array, weights: Array) -> tuple[Array, Array]:
+        codes = class_codes(self.classes_, y)
+        return codes, weights * self._class_weights[codes]
+
+    def _fit_sample(self, sample: Sample, every: Callable[[], Rows] | None) -> None:
+        """Learn on the sample; fit the weights to `every` row, where they are more."""
+        sample.y, sample.weights = self._encode(sample.y, sample.weights)
+        with quiet_blas(sample.used, self.n_components):
+            self._fit_classes(sample.where(sample.weights > 0), every)
+
+    def _fit_classes(self, sample: Sample, every: Callable[[], Rows] | None) -> None:
         target, weights = sample.y, sample.weights
         x, _ = self._learn(sample.x, self._as_numbers(target, weights), weights)
         if every is None and len(target) < FEW_ROWS:
@@ -174,20 +176,16 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         self.coef_, self.intercept_ = solution.coef, solution.intercept
         self.alpha_, self.alpha_path_ = solution.alpha, solution.path
 
-    def _fit_softmax(self, x: Any, sample: Sample, every: Everything | None) -> Solution:
+    def _fit_softmax(self, x: Any, sample: Sample, every: Callable[[], Rows] | None) -> Solution:
         """Weights for the classes, and the activation refined with them."""
         w, kept = self.components_, kept_bytes(self.memory)
         target, weights = sample.y, sample.weights
         fit, held = Rows(x, w, target, weights, kept), Rows(x[:0], w, target[:0], weights[:0])
-        all_rows = fit
+        all_rows = fit if every is None else every()
         if self.alpha == "auto":
             share = self.validation_fraction
             chosen = fold_numbers(fold_cuts(sample.keys, [1 - share, share]), sample.keys) == 1
             fit, held = (Rows(x[at], w, target[at], weights[at], kept) for at in (~chosen, chosen))
-        if every is not None:
-            all_rows = StreamedRows(
-                lambda: (block[:3] for block in every.blocks()), w, every.count, every.weight, kept
-            )
         solution, sigma = fit_softmax(
             self._sigma(),
             all_rows,

@@ -74,30 +74,33 @@ class ReadingMixin:
         return CheckedRows(Arrays(X, y, sample_weight), self._check_block, self._check_targets)
 
     @contextmanager
-    def _unfitted_on_error(self, X: Any) -> Iterator[None]:
+    def _unfitted_on_error(self, streamed: bool) -> Iterator[None]:
         """A source that fails midway leaves no half of a model behind."""
         parameters = self.get_params(deep=False)  # type: ignore[attr-defined]
         try:
             yield
         except BaseException:
-            if is_streamed(X):
+            if streamed:
                 for name in set(vars(self)) - set(parameters):
                     delattr(self, name)
             raise
 
-    def _draw_sample(
-        self, rows: ArrayRows | CheckedRows, tally: Callable[[Block], None] | None = None
-    ) -> Sample:
-        """The first pass: rows to learn the activation on; sets the seed of this fit."""
+    def _begin(self) -> None:
+        """What comes before the first pass."""
         budget.check_gram(self.n_components, self.memory)
         self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-        def size(x: Any) -> int:
-            if sparse.issparse(x):  # it is in memory, and a few of its rows hardly show a column
-                return budget.SAMPLE_ROWS
-            return budget.sample_rows(x.shape[1], x.itemsize, self.memory)
+    def _sample_size(self, x: Any) -> int:
+        """How many rows to draw, for the first block of them."""
+        if sparse.issparse(x):  # it is in memory, and a few of its rows hardly show a column
+            return budget.SAMPLE_ROWS
+        return budget.sample_rows(x.shape[1], x.dtype.itemsize, self.memory)
 
-        sample = draw_sample(rows, size, self._seed, tally)
+    def _draw_sample(
+        self, rows: ArrayRows | CheckedRows, tally: Callable[[Block], None] | None = None
+    ) -> Sample:
+        """The first pass: rows to learn the activation on."""
+        sample = draw_sample(rows, self._sample_size, self._seed, tally)
         if not sample.used:
             raise ValueError("'sample_weight' must have a positive entry. Got only zeros.")
         return sample

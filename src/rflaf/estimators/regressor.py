@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from rflaf.data import Source
 from rflaf.estimators.base import FEW_ROWS, Array, BaseRFLAF, quiet_blas
 from rflaf.estimators.inspection import caller_level
+from rflaf.estimators.reading import is_streamed
 from rflaf.estimators.rows import ArrayRows
 from rflaf.estimators.sample import Sample, fold_cuts, fold_numbers
 from rflaf.solvers.ridge import (
@@ -120,29 +121,19 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         X may also be a source of `rflaf.data`, whose blocks have the targets and weights; it is
         read twice, and never held whole.
         """
-        with self._unfitted_on_error(X):
+        with self._unfitted_on_error(is_streamed(X)):
             return self._fit(X, y, sample_weight, keep_sums=False)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, keep_sums: bool) -> RFLAFRegressor:
         self.__dict__.pop("_folds", None)  # sums of another model
         rows = self._open(X, y, sample_weight)
+        self._begin()
         sample = self._draw_sample(rows)
         if self.solver == "adam":
             assert isinstance(rows, ArrayRows)
             return self._fit_adam(rows)
-        targets, weights = sample.y.reshape(len(sample.y), -1), sample.weights
-        self._measure_targets(targets, weights)
-        scaled, _ = self._scale_targets(targets, weights)
         with quiet_blas(sample.used, self.n_components):
-            x, _ = self._learn(sample.x, scaled, weights)
-            count = 1
-            self._cuts = sample.keys[:0]
-            if self.alpha == "auto" and sample.used >= FEW_ROWS:
-                count = N_FOLDS if sample.used <= FOLDED_ROWS else 2
-                held = self.validation_fraction
-                shares = [1 - held, held] if count == 2 else [1 / count] * count
-                self._cuts = fold_cuts(sample.keys, shares)
-            self._rows_seen = sample.seen
+            x, scaled = self._learn_from(sample)
             if sample.whole:
                 blocks = _slices(x, scaled, sample, self._block_rows(sample))
             else:
@@ -152,6 +143,19 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         if not keep_sums:
             del self._folds
         return self
+
+    def _learn_from(self, sample: Sample) -> tuple[Any, Array]:
+        """All but the output weights; returns the sample's inputs and targets, standardised."""
+        self._measure_targets(sample.y.reshape(len(sample.y), -1), sample.weights)
+        scaled, _ = self._scale_targets(sample.y, sample.weights)
+        x, _ = self._learn(sample.x, scaled, sample.weights)
+        self._rows_seen, self._cuts = sample.seen, sample.keys[:0]
+        if self.alpha == "auto" and sample.used >= FEW_ROWS:
+            held = self.validation_fraction
+            few = sample.used <= FOLDED_ROWS
+            shares = [1 / N_FOLDS] * N_FOLDS if few else [1 - held, held]
+            self._cuts = fold_cuts(sample.keys, shares)
+        return x, scaled
 
     def _measure_targets(self, targets: Array, weights: Array) -> None:
         share = weights / weights.sum()

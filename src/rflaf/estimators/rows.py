@@ -53,6 +53,8 @@ class CheckedRows:
         Makes an array of a block's y. Without it the blocks' y and weights are not looked at.
     first : bool
         Whether the first block decides on the columns, as in a fit.
+    start : int
+        The number of the first row.
     """
 
     def __init__(
@@ -61,8 +63,10 @@ class CheckedRows:
         check_x: Callable[[Any, bool], Array],
         check_y: Callable[[Any], Array] | None = None,
         first: bool = True,
+        start: int = 0,
     ) -> None:
         self._source, self._check_x, self._check_y = source, check_x, check_y
+        self._start = start
         self._first = first  # whether the next block decides what the columns are
         self._dtype: Any = None
         self._y_shape: tuple[int, ...] | None = None
@@ -71,7 +75,7 @@ class CheckedRows:
     def blocks(self, size: int) -> Iterator[Block]:
         """All rows, in blocks of `size`; the last has fewer."""
         pending: list[tuple[Any, ...]] = []
-        waiting = start = 0
+        waiting, start = 0, self._start
         for block in self._checked():
             rows = len(block[0])
             at = 0
@@ -84,7 +88,7 @@ class CheckedRows:
                     pending, start, waiting = [], start + size, 0
         if pending:
             yield Block(start, *join(pending))
-        self._check_count(start + waiting)
+        self._check_count(start + waiting - self._start)
 
     def _check_count(self, count: int) -> None:
         if self.count not in (None, count):
@@ -95,7 +99,7 @@ class CheckedRows:
         self.count = count
 
     def _checked(self) -> Iterator[tuple[Array, Array, Array]]:
-        start = 0
+        start = self._start
         for raw in self._source:
             X, y, weight = _parts(raw)
             rows = X.shape[0] if hasattr(X, "shape") else len(X)

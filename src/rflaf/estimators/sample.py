@@ -17,6 +17,7 @@ from rflaf.estimators.rows import ArrayRows, Block, CheckedRows, join
 
 Array = NDArray[Any]
 Keys = NDArray[np.uint64]
+Piece = tuple[Any, ...]  # of some rows: inputs, targets, weights, keys of folds and of the sample
 
 SAMPLE, FOLD = 0, 1  # what a key decides
 _READ = 16384  # rows of a block while drawing
@@ -95,42 +96,54 @@ def draw_sample(
     return draw.result()
 
 
-class SampleDraw:
-    """Keeps the rows with the smallest keys of those it is given, in their order."""
+def smallest(pieces: list[Piece], size: int) -> Piece:
+    """The rows with the smallest keys of all pieces, in their order."""
+    piece = join(pieces)
+    if len(piece[-1]) > size:
+        kept = np.sort(np.argpartition(piece[-1], size - 1)[:size])
+        piece = tuple(part[kept] for part in piece)
+    return piece
 
-    def __init__(self, size: int, seed: int) -> None:
+
+class SampleDraw:
+    """Keeps the rows with the smallest keys of those it is given, in their order.
+
+    No row with a key above `limit` is taken.
+    """
+
+    def __init__(self, size: int, seed: int, limit: int = 2**64 - 1) -> None:
         self.size, self.seed = size, seed
+        self.used = self.seen = 0
         self._slack = max(size // 4, _READ)
-        self._pieces: list[tuple[Any, ...]] = []  # x, y, weights, fold keys, sample keys
-        self._count = self._used = self._seen = 0
-        self._limit = np.uint64(2**64 - 1)
+        self._pieces: list[Piece] = []
+        self._count = 0
+        self._limit = np.uint64(limit)
 
     def add(self, block: Block) -> None:
         stop = block.start + len(block.weights)
         keys = row_keys(self.seed, SAMPLE, block.start, stop)
         heavy = block.weights > 0
         kept = heavy & (keys <= self._limit)
-        piece: tuple[Any, ...] = (*block[1:], row_keys(self.seed, FOLD, block.start, stop), keys)
+        piece: Piece = (*block[1:], row_keys(self.seed, FOLD, block.start, stop), keys)
         if not kept.all():
             piece = tuple(part[kept] for part in piece)
-        self._seen += len(keys)
-        self._used += int(np.count_nonzero(heavy))
+        self.seen += len(keys)
+        self.used += int(np.count_nonzero(heavy))
         self._count += len(piece[-1])
         self._pieces.append(piece)
         if self._count > self.size + self._slack:
-            self._prune()
+            self._limit = self.piece()[-1].max()
 
-    def _prune(self) -> None:
-        piece = join(self._pieces)
-        self._pieces = []
-        keys = piece[-1]
-        if len(keys) > self.size:
-            kept = np.sort(np.argpartition(keys, self.size - 1)[: self.size])
-            piece = tuple(part[kept] for part in piece)
-            self._limit = piece[-1].max()
+    def piece(self) -> Piece:
+        """What is kept, in one piece."""
+        piece = smallest(self._pieces, self.size)
         self._pieces, self._count = [piece], len(piece[-1])
+        return piece
 
     def result(self) -> Sample:
-        self._prune()
-        x, y, weights, keys, _ = self._pieces[0]
-        return Sample(x, y, weights, keys, self._seen, self._used, len(keys) == self._used)
+        return as_sample(self.piece(), self.seen, self.used)
+
+
+def as_sample(piece: Piece, seen: int, used: int) -> Sample:
+    x, y, weights, keys, _ = piece
+    return Sample(x, y, weights, keys, seen, used, len(keys) == used)
