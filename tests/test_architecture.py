@@ -18,6 +18,7 @@ PARTS = {
     "data": set(),
     "datasets": set(),
     "estimators": {"activation", "bases", "data", "fused", "nn", "projection", "solvers"},
+    "dask": {"data", "estimators", "fused", "solvers"},
     "experiments": {"activation", "bases", "datasets", "estimators", "nn", "solvers"},
     "report": set(),  # reads records, and knows no model
 }

@@ -232,8 +232,11 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         prediction = self._decide(self._scores(X))
         if not return_std:
             return prediction
+        return prediction, self._deviation(X)
+
+    def _deviation(self, X: Any) -> Array:
         std = self._standard_deviation(X)
-        return prediction, std[:, 0] if self._single_target else std
+        return std[:, 0] if self._single_target else std
 
     def _decide(self, scores: Array) -> Array:
         return scores[:, 0] if self._single_target else scores
