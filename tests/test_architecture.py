@@ -29,6 +29,7 @@ PARTS = {
     "tabular": {"estimators", "files", "_version"},
     "io": {"activation", "bases", "estimators", "files", "solvers", "tabular", "_version"},
     "report": {"experiments", "files"},  # reads records, and knows no model
+    "dask": {"data", "estimators", "fused", "solvers"},
 }
 EXTRAS = {
     "torch": {"nn"},
