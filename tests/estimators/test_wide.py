@@ -5,7 +5,8 @@ import pytest
 from sklearn.datasets import make_friedman1
 
 from rflaf import RFLAFRegressor
-from rflaf.estimators import wide
+from rflaf.data import Blocks
+from rflaf.estimators import memory
 from rflaf.estimators.wide import takes_cg
 
 FAST = {"n_components": 120, "max_iter": 4, "random_state": 0}
@@ -61,19 +62,29 @@ def test_few_rows(friedman, n):
     assert np.isfinite(model.predict(X_test)).all()
 
 
-def test_auto_takes_what_fits_and_is_cheaper(monkeypatch):
-    assert takes_cg("cg", 1000, 10)
-    assert not takes_cg("ridge", 10**6, 10**6)
-    assert not takes_cg("auto", 10**6, 3000)
-    assert takes_cg("auto", 36_000, 30_000)
-    assert not takes_cg("auto", 10**7, 6000)
-    monkeypatch.setattr(wide, "available_memory", lambda: 10**9)
-    assert takes_cg("auto", 10**7, 6000)
+def test_auto_takes_what_fits_and_is_cheaper():
+    assert takes_cg("cg", 1000, 10, None)
+    assert not takes_cg("ridge", 10**6, 10**6, None)
+    assert not takes_cg("auto", 10**6, 1000, None)
+    assert takes_cg("auto", 36_000, 30_000, 10**12)
+    assert not takes_cg("auto", 10**7, 6000, 10**12)
+    assert takes_cg("auto", 10**7, 6000, 10**9)
 
 
-def test_auto_fits_a_wide_model(friedman, monkeypatch):
-    X, y, _, _ = friedman
-    monkeypatch.setattr(wide, "_NARROW", 100)
-    monkeypatch.setattr(wide, "available_memory", lambda: 1)
-    model = RFLAFRegressor(**FAST).fit(X, y)
+def test_auto_fits_what_the_memory_does_not_allow_otherwise(friedman):
+    X, y, X_test, y_test = friedman
+    model = RFLAFRegressor(**FAST, memory=10**5).fit(X, y)
     assert "steps" in model.alpha_path_[0]
+    assert model.score(X_test, y_test) > 0.8
+    with pytest.raises(MemoryError, match="n_components=120"):
+        RFLAFRegressor(**FAST, solver="ridge", memory=10**5).fit(X, y)
+
+
+def test_a_source_gives_the_model_of_the_arrays(friedman, monkeypatch):
+    X, y, X_test, _ = friedman
+    monkeypatch.setattr(memory, "sample_rows", lambda *_: 300)
+    options = {**FAST, "solver": "cg"}
+    whole = RFLAFRegressor(**options).fit(X, y)
+    streamed = RFLAFRegressor(**options).fit(Blocks([(X[:150], y[:150]), (X[150:], y[150:])]))
+    expected = whole.predict(X_test)
+    np.testing.assert_allclose(streamed.predict(X_test), expected, atol=1e-3 * expected.std())

@@ -2,59 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf.estimators.memory import free_bytes, gram_fits
+from rflaf.estimators.sample import Keys, fold_numbers
 from rflaf.solvers.cg import solve_cg
-from rflaf.solvers.memory import available_memory
 from rflaf.solvers.result import Solution
 
 Array = NDArray[Any]
 
-_NARROW = 5000  # up to so many features, normal equations: they give the posterior too
-# What sixty passes over the rows cost, in the time that a product takes in a Gram matrix; measured.
+_NARROW = 5000  # up to so many features, normal equations where they fit: they give more
+# What sixty passes over the rows cost, in the time that a product takes in a Gram matrix.
 _PASSES = 9000
-_HELD_ROWS = 20  # fewer rows than this have none to spare
+_BLOCK_FEATURES = 1 << 28  # of a block of rows: never held at once, but enough for all threads
+_BLOCK_INPUTS = 1 << 24
 
 
-def takes_cg(solver: str, n: int, m: int) -> bool:
+def takes_cg(solver: str, n: int, m: int, memory: int | None) -> bool:
     """Whether conjugate gradients are asked for, or, for "auto", are the better choice."""
-    if solver != "auto" or m <= _NARROW:
+    if solver != "auto":
         return solver == "cg"
-    fits = 5 * 8 * (m + 1) ** 2 <= available_memory()
-    return not fits or n * m**2 + 4 * m**3 > _PASSES * n * m
+    if not gram_fits(m, memory):
+        return True
+    return m > _NARROW and n * m**2 + 4 * m**3 > _PASSES * n * m
+
+
+def wide_block_rows(m: int, d: int) -> int:
+    """Rows to read at once from a source."""
+    return max(1, min(_BLOCK_FEATURES // m, _BLOCK_INPUTS // max(d, 1)))
 
 
 def solve_wide(
-    model: Any, x: Any, y: Array, weights: Array, rng: np.random.Generator, start: float
+    model: Any, blocks: Callable[[], Iterable[Any]], cuts: Keys, start: float
 ) -> Solution:
-    """Output weights for standardised rows, by a model's parameters, W and activation.
+    """Output weights, by a model's parameters, W and activation.
 
-    Of the rows, `validation_fraction` say when to stop, and choose the penalty where it is "auto".
+    `blocks` begins a pass over (inputs, targets, weights, keys); where there is a cut in the range
+    of keys, the rows above it say when to stop, and choose the penalty.
     """
-    used = np.flatnonzero(weights > 0)
-    held = np.zeros(len(used), bool)
+
+    def part(number: int) -> Callable[[], Iterator[Any]]:
+        def read() -> Iterator[Any]:
+            for x, y, weights, keys in blocks():
+                at = np.flatnonzero(fold_numbers(cuts, keys) == number)
+                plain = bool((weights[at] == 1).all())
+                if at.size:
+                    yield x[at], y[at], None if plain else weights[at]
+
+        return read
+
     automatic = model.alpha == "auto"
-    if automatic and len(used) >= _HELD_ROWS:
-        held = rng.permutation(len(used)) < max(1, round(model.validation_fraction * len(used)))
-    plain = bool((weights == 1).all())
-
-    def part(at: Array) -> Any:
-        block = x[at], y[at], None if plain else weights[at]
-        return lambda: iter([block])
-
-    memory = getattr(model, "memory", None) or available_memory() // 4
     return solve_cg(
         model._sigma(),
         model.components_,
-        part(used[~held]),
-        part(used[held]) if held.any() else None,
+        part(0),
+        part(1) if cuts.size else None,
         alpha=start if automatic else float(model.alpha),
         fit_intercept=model.fit_intercept,
-        rng=rng,
-        memory=memory,
+        rng=np.random.default_rng([model._seed, 1]),
+        memory=model.memory or free_bytes() // 4,
         max_iter=100 if automatic else 500,
         tol=1e-4 if automatic else 1e-5,
     )
