@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types unit examples wheel docs-tables bench format clean
+.PHONY: demo test lint types unit examples wheel docs-tables bench reproduce format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/rflaf demo
@@ -39,6 +39,12 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/estimators.py
 	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/nn.py
+
+# Every table and figure of the paper, for the data there is; goes on where it was stopped. Hours.
+reproduce: $(VENV)/.dev
+	$(BIN)/rflaf reproduce all --seeds 3 --out results
+	$(BIN)/rflaf report results -o build/report.html
+	$(BIN)/python tools/docs_tables.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
