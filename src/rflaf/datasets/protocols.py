@@ -35,7 +35,7 @@ def statistics(raw: Raw, rows: Array) -> tuple[Array, Array]:
     for _, block in blocks(raw.inputs, rows):
         squares += np.square(block - mean).sum(axis=0)
     spread = np.sqrt(squares / len(rows))
-    return mean, np.where(raw.is_number & (spread > 0), spread, 1.0)
+    return mean, np.where(raw.is_number & (spread > 1e-12 * np.abs(mean)), spread, 1.0)
 
 
 def blocks(inputs: Array, rows: Array) -> Iterator[tuple[slice, Array]]:
