@@ -49,10 +49,13 @@ def test_damage_is_found(name, tmp_path):
                 place = data.draw(st.integers(0, len(whole) - 1))
                 damaged[place] ^= data.draw(st.integers(1, 255))
         path.write_bytes(damaged)
+        message = ""
         try:
             found = entry.read(files)
         except ValueError as error:
-            assert str(path) in str(error)
+            found, message = None, str(error)
+        if found is None:
+            assert str(path) in message
         else:
             np.testing.assert_array_equal(found.inputs, right.inputs)
             np.testing.assert_array_equal(found.target, right.target)
@@ -100,7 +103,7 @@ def test_header(data_folder):
 def test_a_bad_line_is_named(data_folder, line, says):
     good = make.tables()["protein/CASP.csv"].decode().split("\n")
     make.write(data_folder, {"protein/CASP.csv": "\n".join([*good[:2], line]).encode()})
-    with pytest.raises(ValueError, match="CASP.csv' cannot be read") as caught:
+    with pytest.raises(ValueError, match=r"CASP\.csv' cannot be read") as caught:
         load("protein")
     assert says in str(caught.value)
 
@@ -125,7 +128,7 @@ def test_a_bad_line_of_adult_is_named(data_folder, line, says):
 def test_empty_files(data_folder, name):
     path = ENTRIES[name].info.files[0].path
     make.write(data_folder, {path: b""})
-    with pytest.raises(ValueError, match="no rows|not the header"):
+    with pytest.raises(ValueError, match=r"no rows|not the header"):
         load(name)
 
 
@@ -189,7 +192,7 @@ def test_pickles_are_not_loaded(data_folder):
     (data_folder / "synthetic").mkdir()
     for name in ("X_sin", "y_sin"):
         np.save(data_folder / "synthetic" / f"{name}.npy", objects, allow_pickle=True)
-    with pytest.raises(ValueError, match="X_sin.npy' cannot be read: .*allow_pickle"):
+    with pytest.raises(ValueError, match=r"X_sin\.npy' cannot be read: .*allow_pickle"):
         load("f1-authors")
 
 
@@ -198,7 +201,7 @@ def test_bad_arrays(data_folder, array):
     (data_folder / "synthetic").mkdir()
     np.save(data_folder / "synthetic" / "X_sin.npy", array)
     np.save(data_folder / "synthetic" / "y_sin.npy", np.zeros(4))
-    with pytest.raises(ValueError, match="X_sin.npy' cannot be read"):
+    with pytest.raises(ValueError, match=r"X_sin\.npy' cannot be read"):
         load("f1-authors")
 
 

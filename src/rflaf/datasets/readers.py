@@ -103,10 +103,10 @@ def npy(path: Path, shape: tuple[int | None, ...]) -> Array:
 
 def lines(path: Path, member: str | None = None) -> Iterator[tuple[int, list[str]]]:
     """Number and cells of each line that is not blank. No set here has commas inside a cell."""
-    with opened(path, member) as file:
-        for line, text in enumerate(io.TextIOWrapper(file, encoding="utf-8"), start=1):
-            if text.strip():
-                yield line, [cell.strip() for cell in text.split(",")]
+    with opened(path, member) as file, io.TextIOWrapper(file, encoding="utf-8") as text:
+        for number, line in enumerate(text, start=1):
+            if line.strip():
+                yield number, [cell.strip() for cell in line.split(",")]
 
 
 def table(
@@ -129,8 +129,7 @@ def table(
 
 
 def _fast_table(path: Path, member: str | None, header: tuple[str, ...] | None) -> Array | None:
-    with opened(path, member) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8")
+    with opened(path, member) as file, io.TextIOWrapper(file, encoding="utf-8") as text:
         try:
             if header is not None:
                 _check_header(path, text.readline().split(","), header)
