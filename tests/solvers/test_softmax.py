@@ -171,7 +171,7 @@ def test_blocks_do_not_matter(sigma, n_classes, monkeypatch):
     split.blocks = [slice(0, 7), slice(7, 100), slice(100, 150)]
     split.small = False
     parts, _ = fit_softmax(sigma, split, split, nobody(split), n_classes, **options)
-    assert split._z == {}
+    assert split._z == []
     np.testing.assert_allclose(parts.coef, whole.coef, atol=1e-4)
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight
 from threadpoolctl import threadpool_limits
 
 from rflaf import fused
@@ -20,6 +19,7 @@ from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, get_basis
 from rflaf.estimators.adam import train_with_adam
 from rflaf.estimators.inspection import InspectionMixin
 from rflaf.estimators.progress import Progress
+from rflaf.estimators.reading import ReadingMixin
 from rflaf.estimators.scaling import column_moments, standardise
 from rflaf.projection import PROJECTIONS, draw
 from rflaf.solvers.varpro import FILL, Learned, apply_metric, learn_activation
@@ -29,7 +29,7 @@ Array = NDArray[Any]
 FEW_ROWS = 100  # below this nothing can be held out, and the activation is not learned
 
 
-class BaseRFLAF(InspectionMixin, BaseEstimator):
+class BaseRFLAF(ReadingMixin, InspectionMixin, BaseEstimator):
     """Common part of RFLAFRegressor and RFLAFClassifier."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -46,6 +46,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         "l1": [Interval(Real, 0, None, closed="left")],
         "smoothness": [Interval(Real, 0, None, closed="left")],
         "projection": [StrOptions(set(PROJECTIONS))],
+        "memory": [Interval(Integral, 1, None, closed="left"), None],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -68,6 +69,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         l1: float = 0.0,
         smoothness: float = 0.0,
         projection: str = "gaussian",
+        memory: int | None = None,
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -86,14 +88,10 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         self.l1 = l1
         self.smoothness = smoothness
         self.projection = projection
+        self.memory = memory
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
-
-    def _check_inputs(self, X: Any, reset: bool) -> Any:
-        return validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]
-        )
 
     def _check_weights(self, sample_weight: Any, X: Any) -> Array:
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -168,8 +166,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         self, X: Any, weights: Array, dtype: Any
     ) -> tuple[Any, Array, np.random.Generator]:
         """Standardised inputs, W, and the generator for what is drawn later."""
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(self._seed)
         self.mean_, self.scale_ = column_moments(X, weights)
         x = standardise(X, self.mean_, self.scale_, dtype)
         return x, draw(self.projection, X.shape[1], self.n_components, rng, dtype), rng
@@ -222,29 +219,35 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             table = self._table = self.activation_.table()
         return table
 
-    def _standardised(self, X: Any) -> Any:
-        return standardise(X, self.mean_, self.scale_, self.components_.dtype)
-
     def _scores(self, X: Any) -> Array:
         """Phi V + intercept, n × C, block by block, in the precision of X."""
-        check_is_fitted(self)
-        X = self._check_inputs(X, reset=False)
+        return np.concatenate([self._block_scores(x) for x in self._input_blocks(X)])
+
+    def _block_scores(self, X: Any) -> Array:
         unit = getattr(self, "_y_scale", 1.0)  # float32 need not hold the target's units
         v = self.coef_.reshape(self.coef_.shape[0], -1) / unit
-        out = np.empty((X.shape[0], v.shape[1]))
-        step = max(1, (1 << 23) // max(X.shape[1], 1))
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, start + step)
-            x = self._standardised(X[rows])
-            with np.errstate(over="ignore", invalid="ignore"):
-                out[rows] = fused.predict_inputs(self._sigma(), x, self.components_, v)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out = fused.predict_inputs(self._sigma(), self._standardised(X), self.components_, v)
         if not np.isfinite(out).all():
             raise ValueError(
                 f"The activation {self.activation_.basis!r} overflows on some rows of X, which lie "
                 "too far from those of the fit. Take another 'activation', such as 'chebyshev'."
             )
-        out = out * unit + self.intercept_
-        return out.astype(X.dtype, copy=False)
+        scores = np.asarray(out, np.float64) * unit + self.intercept_
+        return scores.astype(X.dtype, copy=False)
+
+    def predict_blocks(self, X: Any) -> Iterator[Array]:
+        """The predictions for a source or an array, in order, a block of rows at a time.
+
+        For more rows than there is room for predictions. The blocks are not those of the source;
+        together they are what `predict` returns.
+        """
+        for x in self._input_blocks(X):
+            yield self._decide(self._block_scores(x))
+
+    def _decide(self, scores: Array) -> Array:
+        """What is predicted, for the scores of some rows."""
+        raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -261,20 +264,6 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
 def quiet_blas(n: int, m: int) -> Any:
     """One BLAS thread for small problems, where handing work around costs more than it saves."""
     return threadpool_limits(limits=1 if n * m <= 4_000_000 else None, user_api="blas")
-
-
-def check_memory(m: int) -> None:
-    """The second moments of the features take M² numbers several times over; say so at once."""
-    try:
-        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return
-    needed = 5 * 8 * (m + 1) ** 2
-    if needed > available:
-        raise MemoryError(
-            f"n_components={m} needs {needed / 1e9:.0f} GB for the features' second moments. "
-            f"This machine has {available / 1e9:.0f} GB."
-        )
 
 
 def resolve_metric(metric: str, n: int, d: int) -> Any:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.preprocessing import LabelEncoder
-from sklearn.utils import compute_class_weight
+from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from rflaf.activation import Activation
 from rflaf.bases import Basis
-from rflaf.estimators.base import FEW_ROWS, Array, BaseRFLAF, check_memory, quiet_blas
+from rflaf.estimators.base import FEW_ROWS, Array, BaseRFLAF, quiet_blas
+from rflaf.estimators.classes import ClassTally, class_codes
+from rflaf.estimators.memory import kept_bytes
+from rflaf.estimators.reading import is_streamed
+from rflaf.estimators.rows import ArrayRows, CheckedRows
+from rflaf.estimators.sample import Sample, fold_cuts, fold_numbers
 from rflaf.solvers.result import Solution
-from rflaf.solvers.softmax import Rows, fit_few, fit_softmax
+from rflaf.solvers.softmax import Rows, StreamedRows, fit_few, fit_softmax
 from rflaf.solvers.varpro import features
 
 
@@ -31,7 +36,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     Parameters
     ----------
     n_components, activation, n_basis, grid, metric, fit_intercept, validation_fraction, max_iter,
-    tol, l1, smoothness, projection, warm_start, random_state, verbose
+    tol, l1, smoothness, projection, memory, warm_start, random_state, verbose
         As for RFLAFRegressor.
     alpha : "auto" or float
         Penalty: mean cross-entropy plus alpha |v|².
@@ -81,6 +86,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         l1: float = 0.0,
         smoothness: float = 0.0,
         projection: str = "gaussian",
+        memory: int | None = None,
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -100,6 +106,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
             l1=l1,
             smoothness=smoothness,
             projection=projection,
+            memory=memory,
             warm_start=warm_start,
             random_state=random_state,
             verbose=verbose,
@@ -107,73 +114,83 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         self.class_weight = class_weight
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RFLAFClassifier:
-        """Learn from rows X, n × d (dense or sparse), and their classes y."""
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-        check_classification_targets(y)
-        weights = self._check_weights(sample_weight, X)
-        encoder = LabelEncoder().fit(y)
-        self.classes_ = encoder.classes_
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "RFLAFClassifier needs samples of at least 2 classes. "
-                f"Got one class: {self.classes_[0]!r}."
-            )
-        target = encoder.transform(y)
-        check_memory(self.n_components)
-        if self.class_weight is not None:
-            by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-            if np.min(by_class) < 0:
-                raise ValueError(f"'class_weight' must not be negative. Got {by_class.min()}.")
-            weights = weights * by_class[target]
-        if not (weights > 0).any() or np.ptp(target[weights > 0]) == 0:
-            raise ValueError(
-                "RFLAFClassifier needs at least 2 classes with a positive weight. Got fewer."
-            )
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RFLAFClassifier:
+        """Learn from rows X, n × d (dense or sparse), and their classes y.
+
+        X may also be a source of `rflaf.data`, whose blocks have the classes and weights. It is
+        never held whole; where the features of all rows do not fit `memory`, each step of the last
+        fit reads it once.
+        """
+        with self._unfitted_on_error(is_streamed(X)):
+            return self._fit(self._open(X, y, sample_weight))
+
+    def _fit(self, rows: ArrayRows | CheckedRows) -> RFLAFClassifier:
+        self._begin()
+        tally = ClassTally()
+        sample = self._draw_sample(rows, lambda block: tally.add(block.y, block.weights))
+        weight = self._set_classes(tally)
         if self.solver == "adam":
-            v = self._train_with_adam(X, target, weights, "classification")
+            assert isinstance(rows, ArrayRows)
+            v = self._train_with_adam(rows.x, *self._encode(rows.y, rows.weights), "classification")
             self.coef_ = v[:, 1:] - v[:, :1] if len(self.classes_) == 2 else v
             self.intercept_ = np.zeros(self.coef_.shape[1])
             return self
-        with quiet_blas(X.shape[0], self.n_components):
-            self._fit_classes(X, target, weights)
+
+        def again() -> Iterator[tuple[Any, Array, Array]]:
+            return (block[:3] for block in self._blocks_again(rows, self._encode))
+
+        def every() -> Rows:
+            kept = kept_bytes(self.memory)
+            return StreamedRows(again, self.components_, sample.used, weight, kept)
+
+        self._fit_sample(sample, None if sample.whole else every)
         return self
 
-    def _fit_classes(self, X: Any, target: Array, weights: Array) -> None:
-        x, rng = self._learn(X, self._as_numbers(target, weights), weights)
-        used = np.flatnonzero(weights > 0)
-        if len(used) < FEW_ROWS:
-            _, phi = features(self._sigma(), x[used], self.components_)
+    def _set_classes(self, tally: ClassTally) -> float:
+        """What is known of the classes after the first pass; returns the weight of all rows."""
+        self.classes_ = tally.classes
+        self._class_weights = tally.check(self.class_weight, type(self).__name__)
+        return float(tally.weights @ self._class_weights)
+
+    def _encode(self, y: Array, weights: Array) -> tuple[Array, Array]:
+        codes = class_codes(self.classes_, y)
+        return codes, weights * self._class_weights[codes]
+
+    def _fit_sample(self, sample: Sample, every: Callable[[], Rows] | None) -> None:
+        """Learn on the sample; fit the weights to `every` row, where they are more."""
+        sample.y, sample.weights = self._encode(sample.y, sample.weights)
+        with quiet_blas(sample.used, self.n_components):
+            self._fit_classes(sample.where(sample.weights > 0), every)
+
+    def _fit_classes(self, sample: Sample, every: Callable[[], Rows] | None) -> None:
+        target, weights = sample.y, sample.weights
+        x, _ = self._learn(sample.x, self._as_numbers(target, weights), weights)
+        if every is None and len(target) < FEW_ROWS:
+            _, phi = features(self._sigma(), x, self.components_)
             alpha = 1e-3 if self.alpha == "auto" else float(self.alpha)
             solution = fit_few(
-                phi[:, :-1],
-                target[used],
-                weights[used],
-                len(self.classes_),
-                alpha,
-                self.fit_intercept,
+                phi[:, :-1], target, weights, len(self.classes_), alpha, self.fit_intercept
             )
         else:
-            solution = self._fit_softmax(x, target, weights, used, rng)
+            solution = self._fit_softmax(x, sample, every)
         self.coef_, self.intercept_ = solution.coef, solution.intercept
         self.alpha_, self.alpha_path_ = solution.alpha, solution.path
 
-    def _fit_softmax(
-        self, x: Any, target: Array, weights: Array, used: Array, rng: np.random.Generator
-    ) -> Solution:
+    def _fit_softmax(self, x: Any, sample: Sample, every: Callable[[], Rows] | None) -> Solution:
         """Weights for the classes, and the activation refined with them."""
-        held = np.zeros(len(used), bool)
+        w, kept = self.components_, kept_bytes(self.memory)
+        target, weights = sample.y, sample.weights
+        fit, held = Rows(x, w, target, weights, kept), Rows(x[:0], w, target[:0], weights[:0])
+        all_rows = fit if every is None else every()
         if self.alpha == "auto":
-            held = rng.permutation(len(used)) < max(1, round(self.validation_fraction * len(used)))
-        every, fit, held_rows = (
-            Rows(x[at], self.components_, target[at], weights[at])
-            for at in (used, used[~held], used[held])
-        )
+            share = self.validation_fraction
+            chosen = fold_numbers(fold_cuts(sample.keys, [1 - share, share]), sample.keys) == 1
+            fit, held = (Rows(x[at], w, target[at], weights[at], kept) for at in (~chosen, chosen))
         solution, sigma = fit_softmax(
             self._sigma(),
-            every,
+            all_rows,
             fit,
-            held_rows,
+            held,
             len(self.classes_),
             alpha=None if self.alpha == "auto" else float(self.alpha),
             fit_intercept=self.fit_intercept,
@@ -203,7 +220,9 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row."""
-        scores = self._scores(X)
+        return self._decide(self._scores(X))
+
+    def _decide(self, scores: Array) -> Array:
         chosen = scores[:, 0] > 0 if len(self.classes_) == 2 else scores.argmax(axis=1)
         return self.classes_[chosen.astype(int)]
 
@@ -214,4 +233,13 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
             numbers = numbers[:, 1:]
         share = weights / weights.sum()
         numbers -= share @ numbers
-        return numbers / np.sqrt(np.mean(share @ numbers**2))
+        spread = float(np.sqrt(np.mean(share @ numbers**2)))
+        return numbers / spread if spread > 0 else numbers  # a sample may miss a rare class
+
+    def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        return X, y, self._check_weights(sample_weight, X)
+
+    def _check_targets(self, y: Any) -> Array:
+        return column_or_1d(y)

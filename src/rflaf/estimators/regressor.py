@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from rflaf.estimators.base import FEW_ROWS, Array, BaseRFLAF, check_memory, quiet_blas
+from rflaf.data import Source
+from rflaf.estimators.base import FEW_ROWS, Array, BaseRFLAF, quiet_blas
 from rflaf.estimators.inspection import caller_level
+from rflaf.estimators.reading import is_streamed
+from rflaf.estimators.rows import ArrayRows
+from rflaf.estimators.sample import Sample, fold_cuts, fold_numbers
 from rflaf.solvers.ridge import (
     NormalEquations,
     cholesky_with_floor,
@@ -23,7 +28,6 @@ from rflaf.solvers.varpro import features
 
 FOLDED_ROWS = 3000  # up to so many rows, alpha is chosen by cross-validation,
 N_FOLDS = 5  # because a tenth of them says too little
-_BLOCK = 1 << 23  # features of a block of rows
 _EXACT = 4_000_000  # up to so many features in all, their products are taken in float64
 _POSTERIOR_WIDTH = 5000  # up to so many features the posterior is kept for return_std
 
@@ -64,6 +68,10 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         Penalties on sigma's coefficients: their mean |a|, and their mean squared second difference.
     projection : {"gaussian", "orthogonal"}
         How the w_m are drawn.
+    memory : int or None
+        Bytes that a fit may take for what it chooses to hold: the sample that the activation is
+        learned on, blocks of rows, features between passes. None: as many rows as are worth it
+        (200,000 at most), and a quarter of what is free.
     warm_start : bool
         Start learning from the sigma, L and alpha of the last fit.
     random_state : int, RandomState or None
@@ -107,39 +115,67 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RFLAFRegressor:
-        """Learn from rows X, n × d (dense or sparse), and targets y, n or n × C."""
-        return self._fit(X, y, sample_weight, keep_sums=False)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RFLAFRegressor:
+        """Learn from rows X, n × d (dense or sparse), and targets y, n or n × C.
+
+        X may also be a source of `rflaf.data`, whose blocks have the targets and weights; it is
+        read twice, and never held whole.
+        """
+        with self._unfitted_on_error(is_streamed(X)):
+            return self._fit(X, y, sample_weight, keep_sums=False)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, keep_sums: bool) -> RFLAFRegressor:
         self.__dict__.pop("_folds", None)  # sums of another model
-        X, targets, weights = self._check_rows(X, y, sample_weight, reset=True)
-        check_memory(self.n_components)
-        share = weights / weights.sum()
-        self._y_mean = share @ targets
-        spread = np.sqrt(share @ (targets - self._y_mean) ** 2)
-        varies = np.ptp(targets[weights > 0], axis=0) > 0
-        self._y_mean = np.where(varies, self._y_mean, targets[np.argmax(weights > 0)])
-        self._y_scale = np.where(varies & (spread > 0), spread, 1.0)
-        if not self.fit_intercept:
-            self._y_mean = np.zeros_like(self._y_mean)
-        scaled = (targets - self._y_mean) / self._y_scale
+        rows = self._open(X, y, sample_weight)
+        self._begin()
+        sample = self._draw_sample(rows)
         if self.solver == "adam":
-            return self._fit_adam(X, scaled, weights)
-        with quiet_blas(X.shape[0], self.n_components):
-            x, self._rng = self._learn(X, scaled, weights)
-            self._folds = [NormalEquations.empty(self.n_components, scaled.shape[1])]
-            if self.alpha == "auto" and np.count_nonzero(weights) >= FEW_ROWS:
-                self._folds *= N_FOLDS if X.shape[0] <= FOLDED_ROWS else 2
-            self._add_rows(x, scaled, weights)
+            assert isinstance(rows, ArrayRows)
+            return self._fit_adam(rows)
+        with quiet_blas(sample.used, self.n_components):
+            x, scaled = self._learn_from(sample)
+            if sample.whole:
+                blocks = _slices(x, scaled, sample, self._block_rows(sample))
+            else:
+                blocks = self._blocks_again(rows, self._scale_targets)
+            self._folds = self._sum_folds(blocks, sample.used, scaled.shape[1])
             self._solve()
         if not keep_sums:
             del self._folds
         return self
 
-    def _fit_adam(self, X: Any, scaled: Array, weights: Array) -> RFLAFRegressor:
+    def _learn_from(self, sample: Sample) -> tuple[Any, Array]:
+        """All but the output weights; returns the sample's inputs and targets, standardised."""
+        self._measure_targets(sample.y.reshape(len(sample.y), -1), sample.weights)
+        scaled, _ = self._scale_targets(sample.y, sample.weights)
+        x, _ = self._learn(sample.x, scaled, sample.weights)
+        self._rows_seen, self._cuts = sample.seen, sample.keys[:0]
+        if self.alpha == "auto" and sample.used >= FEW_ROWS:
+            held = self.validation_fraction
+            few = sample.used <= FOLDED_ROWS
+            shares = [1 / N_FOLDS] * N_FOLDS if few else [1 - held, held]
+            self._cuts = fold_cuts(sample.keys, shares)
+        return x, scaled
+
+    def _measure_targets(self, targets: Array, weights: Array) -> None:
+        share = weights / weights.sum()
+        self._y_mean = share @ targets
+        spread = np.sqrt(share @ (targets - self._y_mean) ** 2)
+        varies = np.ptp(targets, axis=0) > 0
+        self._y_mean = np.where(varies, self._y_mean, targets[0])
+        self._y_scale = np.where(varies & (spread > 0), spread, 1.0)
+        if not self.fit_intercept:
+            self._y_mean = np.zeros_like(self._y_mean)
+
+    def _scale_targets(self, targets: Array, weights: Array) -> tuple[Array, Array]:
+        return (targets.reshape(len(targets), -1) - self._y_mean) / self._y_scale, weights
+
+    def _fit_adam(self, rows: ArrayRows) -> RFLAFRegressor:
+        used = rows.weights > 0
+        self._measure_targets(rows.y.reshape(rows.count, -1)[used], rows.weights[used])
+        scaled, _ = self._scale_targets(rows.y, rows.weights)
         targets = scaled[:, 0] if self._single_target else scaled
-        v = self._train_with_adam(X, targets, weights, "regression")
+        v = self._train_with_adam(rows.x, targets, rows.weights, "regression")
         self._posterior: Array | None = None
         self.noise_ = float("nan")
         coef = v * self._y_scale
@@ -157,6 +193,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         """
         if self.solver == "adam":
             raise ValueError("partial_fit needs solver 'auto' or 'ridge'. Got 'adam'.")
+        if isinstance(X, Source):
+            raise TypeError("partial_fit takes arrays. Got a source, which 'fit' reads in blocks.")
         if not hasattr(self, "_folds"):
             if hasattr(self, "coef_"):
                 warnings.warn(
@@ -172,13 +210,17 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
                 f"and cannot change. Got {self.n_components}."
             )
         X, targets, weights = self._check_rows(X, y, sample_weight, reset=False)
-        if targets.shape[1] != self._y_mean.size:
+        columns = targets[:1].size
+        if columns != self._y_mean.size:
             raise ValueError(
-                f"'y' must have {self._y_mean.size} targets, as in the first call. "
-                f"Got {targets.shape[1]}."
+                f"'y' must have {self._y_mean.size} targets, as in the first call. Got {columns}."
             )
-        scaled = (targets - self._y_mean) / self._y_scale
-        self._add_rows(self._standardised(X), scaled, weights)
+        blocks = self._blocks_again(
+            ArrayRows(X, targets, weights, self._rows_seen), self._scale_targets
+        )
+        new = self._sum_folds(blocks, len(targets), columns)
+        self._folds = [old + more for old, more in zip(self._folds, new)]
+        self._rows_seen += len(targets)
         self._solve()
         return self
 
@@ -187,15 +229,20 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
 
         The deviation is that of a new observation: noise, and what the weights do not know.
         """
-        scores = self._scores(X)
-        prediction = scores[:, 0] if self._single_target else scores
+        prediction = self._decide(self._scores(X))
         if not return_std:
             return prediction
+        return prediction, self._deviation(X)
+
+    def _deviation(self, X: Any) -> Array:
         std = self._standard_deviation(X)
-        return prediction, std[:, 0] if self._single_target else std
+        return std[:, 0] if self._single_target else std
+
+    def _decide(self, scores: Array) -> Array:
+        return scores[:, 0] if self._single_target else scores
 
     def _check_rows(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
+        self, X: Any, y: Any, sample_weight: Any, reset: bool = True
     ) -> tuple[Any, Array, Array]:
         X, y = validate_data(
             self,
@@ -209,30 +256,31 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         )
         if reset:
             self._single_target = y.ndim == 1
-        targets = np.asarray(y, np.float64).reshape(X.shape[0], -1)
-        return X, targets, self._check_weights(sample_weight, X)
+        return X, np.asarray(y, np.float64), self._check_weights(sample_weight, X)
 
-    def _add_rows(self, x: Any, y: Array, weights: Array) -> None:
-        """Add rows to the sums of the folds; of two, the second is the validation part."""
-        count = len(self._folds)
-        fold = np.zeros(len(y), int)
-        if count == 2:
-            held = max(1, round(self.validation_fraction * len(y)))
-            fold = (self._rng.permutation(len(y)) < held).astype(int)
-        elif count > 2:
-            fold = self._rng.permutation(len(y)) % count
-        plain = bool((weights == 1).all())
-        step = max(1, _BLOCK // self.n_components)
-        for k in range(count):
-            total = NormalEquations.empty(self.n_components, y.shape[1])
-            rows = np.flatnonzero((fold == k) & (weights > 0))
-            for start in range(0, rows.size, step):
-                at = rows[start : start + step]
+    def _check_targets(self, y: Any) -> Array:
+        targets = check_array(
+            y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y"
+        )
+        self._single_target = targets.ndim == 1
+        return targets
+
+    def _sum_folds(
+        self, blocks: Iterable[tuple[Any, Array, Array, Array]], n: int, outputs: int
+    ) -> list[NormalEquations]:
+        """The sums over the rows of each fold; of two, the second is the validation part."""
+        m = self.n_components
+        sums = [NormalEquations.empty(m, outputs) for _ in range(len(self._cuts) + 1)]
+        for x, y, weights, keys in blocks:
+            fold = fold_numbers(self._cuts, keys)
+            for k in np.unique(fold):
+                at = slice(None) if len(sums) == 1 else np.flatnonzero(fold == k)
                 _, phi = features(self._sigma(), x[at], self.components_)
-                if len(y) * self.n_components <= _EXACT:
+                if n * m <= _EXACT:
                     phi = phi.astype(np.float64)
-                total.add(phi, y[at].astype(phi.dtype), None if plain else weights[at])
-            self._folds[k] = self._folds[k] + total
+                plain = bool((weights[at] == 1).all())
+                sums[k].add(phi, y[at].astype(phi.dtype), None if plain else weights[at])
+        return sums
 
     def _pairs(self, everything: NormalEquations) -> list[tuple[NormalEquations, NormalEquations]]:
         """Sums to fit to and to judge by: one pair, or one a fold."""
@@ -284,20 +332,27 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
 
     def _standard_deviation(self, X: Any) -> Array:
         check_is_fitted(self)
-        if self._posterior is None:
+        posterior = self._posterior
+        if posterior is None:
             raise ValueError(
                 f"'return_std' needs n_components of at most {_POSTERIOR_WIDTH} and the exact "
                 f"solver. Got n_components={self.n_components}, solver={self.solver!r}."
             )
-        X = self._check_inputs(X, reset=False)
-        spread = np.empty(X.shape[0])
-        step = max(1, _BLOCK // self.n_components)
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, start + step)
-            _, phi = features(self._sigma(), self._standardised(X[rows]), self.components_)
+        found = []
+        noise = np.atleast_1d(self.noise_)
+        for rows in self._input_blocks(X):
+            _, phi = features(self._sigma(), self._standardised(rows), self.components_)
             if not self.fit_intercept:
                 phi[:, -1] = 0
             # row by row |inverse factor · phi|²
-            spread[rows] = np.sum((phi.astype(np.float32) @ self._posterior.T) ** 2, axis=1)
-        noise = np.atleast_1d(self.noise_)
-        return (np.sqrt(1 + spread)[:, None] * noise).astype(X.dtype)
+            spread = np.sum((phi.astype(np.float32) @ posterior.T) ** 2, axis=1)
+            found.append((np.sqrt(1 + spread)[:, None] * noise).astype(rows.dtype))
+        return np.concatenate(found)
+
+
+def _slices(
+    x: Any, scaled: Array, sample: Sample, size: int
+) -> Iterator[tuple[Any, Array, Array, Array]]:
+    for start in range(0, len(scaled), size):
+        at = slice(start, start + size)
+        yield x[at], scaled[at], sample.weights[at], sample.keys[at]

@@ -8,6 +8,7 @@ moments, after which a few dozen steps do.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,31 +24,125 @@ from rflaf.solvers.result import Solution
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 
-
-_KEPT_BYTES = 1 << 30  # of Z or of features; beyond that they are computed again when needed
+KEPT_BYTES = 1 << 30  # of Z or of features; beyond that they are computed again when needed
 
 
 class Rows:
     """Inputs, the layer they go through, the classes of the rows as numbers, and their weights."""
 
-    def __init__(self, x: Any, w: Array, target: NDArray[np.intp], weights: Array) -> None:
+    def __init__(
+        self,
+        x: Any,
+        w: Array,
+        target: NDArray[np.intp],
+        weights: Array,
+        kept_bytes: int = KEPT_BYTES,
+    ) -> None:
         self.x, self.w, self.target, self.weights = x, w, target, weights
         step = max(1, (1 << 23) // max(w.shape[1], 1))
         self.blocks = [slice(k, min(k + step, len(target))) for k in range(0, len(target), step)]
-        self.small = len(target) * w.shape[1] * w.itemsize <= _KEPT_BYTES
-        self._z: dict[int, Array] = {}
+        self.small = len(target) * w.shape[1] * w.itemsize <= kept_bytes
+        self._z: list[tuple[Array, Array, Array]] = []
+        self._phi: list[tuple[Array, Array, Array]] = []
 
     def __len__(self) -> int:
         return len(self.target)
 
-    def z(self, block: slice) -> Array:
-        """Z = X W of one of the blocks."""
-        if block.start in self._z:
-            return self._z[block.start]
-        z = np.asarray(self.x[block] @ self.w)
+    @property
+    def weight(self) -> float:
+        """Of all rows together."""
+        return float(self.weights.sum())
+
+    def inputs(self) -> Iterator[tuple[Any, Array, Array]]:
+        """Inputs, classes and weights of each block."""
+        for block in self.blocks:
+            yield self.x[block], self.target[block], self.weights[block]
+
+    def parts(self, keep: bool = True) -> Iterator[tuple[Array, Array, Array]]:
+        """Z, classes and weights of each block; Z is kept for the next time, if there is room."""
+        if self._z:
+            yield from self._z
+            return
+        made = []
+        for x, target, weights in self.inputs():
+            part = np.asarray(x @ self.w), target, weights
+            if keep and self.small:
+                made.append(part)
+            yield part
+        self._z = made
+
+    def keep_features(self, sigma: fused.Sigma, intercept: bool) -> None:
+        """Compute them once, for a sigma that stays, where there is room."""
+        self._phi = []
         if self.small:
-            self._z[block.start] = z
-        return z
+            parts = self.parts(keep=False)
+            self._phi = [(features(sigma, z, intercept), t, u) for z, t, u in parts]
+
+    def forget_features(self) -> None:
+        self._phi = []
+
+    def slopes(
+        self, v: Array, sigma: fused.Sigma, intercept: bool, by_sigma: bool
+    ) -> tuple[float, Float64, Float64]:
+        """The mean loss for output weights v, its gradient in v and in sigma's coefficients.
+
+        The last is zero unless asked for. Features that were kept are taken for sigma's otherwise.
+        """
+        loss, by_v, by_a = 0.0, np.zeros(v.shape), np.zeros(sigma.basis.n)
+        total = self.weight
+        kept = not by_sigma and bool(self._phi)
+        for first, target, weights in self._phi if kept else self.parts():
+            phi = first if kept else features(sigma, first, intercept)
+            part, slope = cross_entropy(phi @ v, target, weights)
+            share = float(weights.sum()) / total
+            slope = (slope * share).astype(phi.dtype)
+            loss += part * share
+            by_v += phi.T @ slope
+            if by_sigma:
+                by_a += fused.adjoint(sigma, first, (slope, v[:-1]))
+        return loss, by_v, by_a
+
+
+class StreamedRows(Rows):
+    """The same for rows that come in blocks, as often as they are asked for.
+
+    Parameters
+    ----------
+    blocks : callable
+        Begins a pass over (inputs, classes, weights).
+    count, weight : int, float
+        Of all rows together.
+    """
+
+    def __init__(
+        self,
+        blocks: Callable[[], Iterable[tuple[Any, Array, Array]]],
+        w: Array,
+        count: int,
+        weight: float,
+        kept_bytes: int = KEPT_BYTES,
+    ) -> None:
+        nothing = np.zeros(0, np.intp)
+        super().__init__(np.zeros((0, w.shape[0])), w, nothing, np.zeros(0))
+        self._begin, self._count, self._weight = blocks, count, weight
+        self.small = count * w.shape[1] * w.itemsize <= kept_bytes
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def weight(self) -> float:
+        return self._weight
+
+    def inputs(self) -> Iterator[tuple[Any, Array, Array]]:
+        yield from self._begin()
+
+
+def features(sigma: fused.Sigma, z: Array, intercept: bool) -> Array:
+    """sigma(Z), and a column of ones behind it, or of zeros without an intercept."""
+    phi = np.full((len(z), z.shape[1] + 1), float(intercept), z.dtype)
+    fused.apply(sigma, z, out=phi[:, :-1])
+    return phi
 
 
 def cross_entropy(
@@ -78,18 +173,6 @@ class _Problem:
     ) -> None:
         self.sigma, self.rows, self.alpha = sigma, rows, alpha
         self.factor, self.intercept = factor, intercept
-        self._phi: dict[int, Array] = {}
-
-    def features(self, block: slice, sigma: fused.Sigma) -> Array:
-        z = self.rows.z(block)
-        phi = np.full((len(z), z.shape[1] + 1), float(self.intercept), z.dtype)
-        fused.apply(sigma, z, out=phi[:, :-1])
-        return phi
-
-    def keep_features(self) -> None:
-        """Compute them once, for a sigma that stays, where there is room."""
-        if self.rows.small:
-            self._phi = {b.start: self.features(b, self.sigma) for b in self.rows.blocks}
 
     def weights(self, unknowns: Float64) -> Float64:
         return linalg.solve_triangular(self.factor, unknowns, lower=True, trans="T")
@@ -99,23 +182,9 @@ class _Problem:
     ) -> tuple[float, Float64, Float64]:
         """The loss, its gradient in the unknowns, and (with a sigma) in its coefficients."""
         v = self.weights(unknowns)
-        v_single = v.astype(self.rows.w.dtype)
-        total = float(self.rows.weights.sum())
-        loss, by_v = 0.0, np.zeros_like(v)
-        by_a = np.zeros(self.sigma.basis.n)
-        for block in self.rows.blocks:
-            if sigma is None and block.start in self._phi:
-                phi = self._phi[block.start]
-            else:
-                phi = self.features(block, sigma or self.sigma)
-            weights = self.rows.weights[block]
-            part, slope = cross_entropy(phi @ v_single, self.rows.target[block], weights)
-            share = float(weights.sum()) / total
-            slope = (slope * share).astype(phi.dtype)
-            loss += part * share
-            by_v += phi.T @ slope
-            if sigma is not None:
-                by_a += fused.adjoint(sigma, self.rows.z(block), (slope, v_single[:-1]))
+        loss, by_v, by_a = self.rows.slopes(
+            v.astype(self.rows.w.dtype), sigma or self.sigma, self.intercept, sigma is not None
+        )
         loss += self.alpha * float(np.sum(v[:-1] ** 2))
         by_v[:-1] += 2 * self.alpha * v[:-1]
         if not self.intercept:
@@ -159,7 +228,7 @@ def fit_softmax(
     else:
         alphas = 10.0 ** np.arange(-1, -7.75, -0.5)
     problem = _Problem(sigma, fit, float(alphas[0]), factor, fit_intercept)
-    problem.keep_features()
+    fit.keep_features(sigma, fit_intercept)
     best, path = np.inf, []
     chosen, chosen_unknowns = float(alphas[0]), unknowns
     for each in alphas:
@@ -171,14 +240,15 @@ def fit_softmax(
             best, chosen, chosen_unknowns = loss, float(each), unknowns
         elif loss > 1.002 * best:
             break
-    problem.alpha, problem._phi = chosen, {}
+    fit.forget_features()
+    problem.alpha = chosen
     if refine and isinstance(sigma, fused.Table) and len(held):
         better = _refine(problem, chosen_unknowns, held, best, max_iter // 2)
         if better is not None:
             sigma, chosen_unknowns, refined = better
             path.append({"alpha": chosen, "loss": refined, "refined": True})
     last = _Problem(sigma, every, chosen, factor, fit_intercept)
-    last.keep_features()
+    every.keep_features(sigma, fit_intercept)
     unknowns, _ = _minimise(last, chosen_unknowns, max_iter, tol)
     v = last.weights(unknowns)
     return Solution(v[:-1], v[-1] * fit_intercept, chosen, path), sigma
@@ -228,9 +298,8 @@ def _factor(sigma: fused.Sigma, rows: Rows, fit_intercept: bool) -> Float64:
     """Lower Cholesky factor of the features' second moments, with a floor under them."""
     m = rows.w.shape[1]
     moments = np.zeros((m + 1, m + 1))
-    problem = _Problem(sigma, rows, 0.0, np.eye(1), fit_intercept)
-    for block in rows.blocks:
-        phi = problem.features(block, sigma)
+    for z, _, _ in rows.parts():
+        phi = features(sigma, z, fit_intercept)
         moments += phi.T @ phi
     moments /= max(len(rows), 1)
     floor = 1e-6 * np.trace(moments) / (m + 1) + 1e-12

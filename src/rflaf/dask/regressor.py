@@ -1,0 +1,72 @@
+"""DaskRFLAFRegressor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import _fit_context
+
+from rflaf.dask import tasks
+from rflaf.dask.base import DaskMixin, is_dask, precision
+from rflaf.estimators.base import quiet_blas
+from rflaf.estimators.regressor import RFLAFRegressor
+
+
+class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
+    """RFLAFRegressor on Dask arrays and frames.
+
+    Parameters and fitted attributes are those of RFLAFRegressor. The model is that of the same rows
+    on one machine, up to rounding.
+
+    Attributes
+    ----------
+    client : distributed.Client
+        What fits; set it, or the current client is taken.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from rflaf.dask import DaskRFLAFRegressor
+    >>> X = da.random.default_rng(0).uniform(-1, 1, (2000, 3), chunks=(600, 3))
+    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    ...     model = DaskRFLAFRegressor(n_components=50, random_state=0).fit(X, X[:, 0] ** 2)
+    ...     prediction = model.predict(X)  # lazy
+    ...     shape = prediction.compute().shape
+    >>> shape
+    (2000,)
+    """
+
+    _plain = RFLAFRegressor
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DaskRFLAFRegressor:
+        """Learn from Dask arrays or frames X, n × d, and y, n or n × C."""
+        with self._unfitted_on_error(True):
+            self.__dict__.pop("_folds", None)
+            parts, rows = self._open_partitions(X, y, sample_weight)
+            self._single_target = parts.targets == 1
+            self._begin()
+            sample, _ = self._sample_parts(parts, rows, classes=False)
+            with quiet_blas(sample.used, self.n_components):
+                _, scaled = self._learn_from(sample)
+            size = sample.used, scaled.shape[1]
+            sums = self._on_each(tasks.sum_rows, parts, rows, *size)
+            self._folds = self._run(tasks.tree(sums, tasks.add_sums))
+            self._solve()
+            del self._folds
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Not here: fit takes all rows."""
+        raise NotImplementedError("partial_fit is for arrays: 'to_local' gives the plain model.")
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predictions as a Dask array, not yet computed; for plain arrays as RFLAFRegressor."""
+        if not is_dask(X):
+            return super().predict(X, return_std)
+        width = None if self._single_target else len(self._y_mean)
+        prediction = self._lazily(X, "predict", precision(X), width)
+        if not return_std:
+            return prediction
+        return prediction, self._lazily(X, "_deviation", precision(X), width)
