@@ -7,6 +7,7 @@ import io
 import tarfile
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +55,16 @@ def opened(path: Path, member: str | None = None) -> Iterator[IO[bytes]]:
         raise
     except Exception as error:  # damaged archives raise a dozen types, some not even documented
         raise BadFile(path, f"damaged or incomplete ({type(error).__name__}: {error}).") from error
+
+
+def check_gzip(path: Path) -> None:
+    """Unpack all of a file: its checksum stands at its end, beyond the members of a .tar.gz."""
+    try:
+        with gzip.open(path) as file:
+            while file.read(1 << 20):
+                pass
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadFile(path, f"damaged or incomplete ({error}).") from error
 
 
 def _only(path: Path, names: list[str], member: str | None) -> str:
