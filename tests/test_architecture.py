@@ -24,6 +24,7 @@ PARTS = {
         *("activation", "bases", "datasets", "estimators", "nn", "published", "solvers"),
         *("_version", "fused", "recovery"),
     },
+    "onnx": {"_version", "activation", "bases", "estimators", "fused", "io"},
     "report": {"experiments"},  # reads records, and knows no model
 }
 EXTRAS = {
@@ -31,6 +32,7 @@ EXTRAS = {
     "dask": {"dask"},
     "distributed": {"dask"},
     "onnx": {"onnx"},
+    "onnxruntime": {"onnx"},
     "typer": {"cli"},
     "rich": {"cli"},
     "jinja2": {"report"},

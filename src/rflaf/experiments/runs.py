@@ -13,7 +13,7 @@ from rflaf.activation import Activation
 from rflaf.datasets import Dataset, load
 from rflaf.experiments.environment import machine, today, versions
 from rflaf.experiments.records import Record
-from rflaf.experiments.specs import Model, Spec, parse_model
+from rflaf.experiments.specs import Model, Protocol, Spec, parse_model
 
 _CURVE = np.linspace(-2.0, 2.0, 81)  # where a record has the values of the learned activation
 
@@ -49,7 +49,7 @@ def run(spec: Spec) -> Record:
 
 
 @lru_cache(maxsize=1)
-def cached_load(dataset: str, protocol: str) -> Dataset:
+def cached_load(dataset: str, protocol: Protocol) -> Dataset:
     """The data of the last run, which is that of the next one more often than not."""
     return load(dataset, protocol)
 

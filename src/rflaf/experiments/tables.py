@@ -120,7 +120,7 @@ def make_table(
     wanted = None if models is None else set(models)
     blocks = []
     for dataset in datasets_of(name) if datasets is None else datasets:
-        mine = [r for r in records if r["spec"]["dataset"] == dataset and _full_size(r)]
+        mine = [r for r in records if r["spec"]["dataset"] == dataset and is_full_size(r)]
         for metric in metrics_of(name):
             rows = [
                 _row(name, metric, dataset, model, mine)
@@ -201,7 +201,7 @@ def _extra_models(metric: str) -> tuple[str, ...]:
     return ESTIMATORS if metric in ("test_loss", "test_accuracy_pct") else ()
 
 
-def _full_size(record: Record) -> bool:
+def is_full_size(record: Record) -> bool:
     """Not one of a quick look."""
     spec = record["spec"]
     if spec["rows"] is not None and record["kind"] != "timing":
