@@ -8,18 +8,22 @@ import rflaf
 SOURCE = Path(rflaf.__file__).parent
 PARTS = {
     "bases": set(),
+    "published": set(),
     "fused": set(),
     "activation": {"bases", "fused"},
     "theory": {"bases", "activation"},
     "kernels": {"bases", "activation", "theory"},
-    "nn": {"bases", "fused", "activation"},
+    "nn": {"activation", "bases", "fused", "published"},
     "projection": set(),
     "solvers": {"fused", "projection"},
     "data": set(),
     "datasets": set(),
     "estimators": {"activation", "bases", "data", "fused", "nn", "projection", "solvers"},
-    "experiments": {"activation", "bases", "datasets", "estimators", "nn", "solvers"},
-    "report": set(),  # reads records, and knows no model
+    "experiments": {
+        *("activation", "bases", "datasets", "estimators", "nn", "published", "solvers"),
+        *("_version", "fused", "recovery"),
+    },
+    "report": {"experiments"},  # reads records, and knows no model
 }
 EXTRAS = {
     "torch": {"nn"},
