@@ -1,7 +1,8 @@
-"""sigma(Z) V in one operator, for training by the paper's method.
+"""sigma(Z) V as one function, for training by the paper's method.
 
 In its backward pass the gradient for sigma(Z) is the product of that for the output, n × C, and V'.
-The kernels take the factors: neither that product nor sigma(Z) is ever stored.
+The kernels take the factors, so that the product is never formed. With several outputs, or where Z
+needs a gradient too, one kernel computes sigma(Z) again and all gradients with it.
 """
 
 from __future__ import annotations
@@ -22,35 +23,52 @@ def readout(z: Tensor, a: Tensor, V: Tensor, basis: str) -> Tensor:
     """sigma(Z) V, for Z of n × M, V of M or M × C, and a of N; as `ops.evaluate` and a product."""
     if not _runs_fused(z, a, V, basis):
         return ops.evaluate(z, a, basis, 0) @ V
-    out: Tensor = _Readout.apply(z, a, V, basis)  # type: ignore[no-untyped-call]
+    one = V.numel() == V.shape[0]
+    keep = one and not z.requires_grad and (a.requires_grad or V.requires_grad)
+    out: Tensor = _Readout.apply(z, a, V, basis, keep)[0]  # type: ignore[no-untyped-call]
     return out
 
 
 class _Readout(torch.autograd.Function):
-    """Not an operator like those of `ops`: in a step of training those take longer in Python."""
+    """Gives sigma(Z) as well, which the gradient for a single output needs; empty if not `keep`.
+
+    Not an operator like those of `ops`: in a step of training those take longer in Python.
+    """
 
     @staticmethod
-    def forward(z: Tensor, a: Tensor, V: Tensor, basis: str) -> Tensor:
+    def forward(z: Tensor, a: Tensor, V: Tensor, basis: str, keep: bool) -> tuple[Tensor, Tensor]:
         sigma = sigma_of(basis, _bytes(a))
-        return torch.from_numpy(fused.predict(sigma, z.detach().numpy(), V.detach().numpy()))
+        if not keep:
+            out = fused.predict(sigma, _numpy(z), _numpy(V))
+            return torch.from_numpy(out), z.new_empty(0)
+        phi = torch.empty(z.shape, dtype=z.dtype)
+        fused.apply(sigma, _numpy(z), out=phi.numpy())
+        return phi @ V, phi
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.basis = inputs
-        ctx.save_for_backward(*tensors)
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        *tensors, ctx.basis, ctx.kept = inputs
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)  # for sigma(Z) that would be n × M zeros
+        ctx.save_for_backward(*tensors, output[1])
 
     @staticmethod
-    def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:
-        z, a, V = ctx.saved_tensors
+    def backward(ctx: Any, h: Tensor | None, _: None) -> tuple[Any, ...]:
+        needs = ctx.needs_input_grad[:3]
+        if h is None:
+            return None, None, None, None, None
+        z, a, V, phi = ctx.saved_tensors
         if torch.is_grad_enabled():  # somebody wants to differentiate once more
-            return *_differentiable(z, a, V, h, ctx.basis, ctx.needs_input_grad), None
+            return *_differentiable(z, a, V, h, ctx.basis, needs), None, None
         sigma = sigma_of(ctx.basis, _bytes(a))
-        z_array, v_array, upstream = (tensor.detach().numpy() for tensor in (z, V, h))
-        need_z = ctx.needs_input_grad[0]
-        da, dv, dz = fused.readout_gradient(sigma, z_array, v_array, upstream, need_z)
-        gradients = dz, da, dv
-        made = (None if g is None else torch.from_numpy(g).to(z.dtype) for g in gradients)
-        return *(g if need else None for g, need in zip(made, ctx.needs_input_grad)), None
+        dz: Any = None
+        if ctx.kept:
+            da, dv = fused.adjoint(sigma, _numpy(z), (_numpy(h), _numpy(V))), phi.T @ h
+        else:
+            arrays = _numpy(z), _numpy(V), _numpy(h)
+            da, dv, dz = fused.readout_gradient(sigma, *arrays, need_z=needs[0])
+        made = (None if g is None else torch.as_tensor(g, dtype=z.dtype) for g in (dz, da, dv))
+        return *(g if need else None for g, need in zip(made, needs)), None, None
 
 
 def _differentiable(
@@ -77,3 +95,7 @@ def _runs_fused(z: Tensor, a: Tensor, V: Tensor, basis: str) -> bool:
 
 def _bytes(a: Tensor) -> bytes:
     return a.detach().to(torch.float64).numpy().tobytes()
+
+
+def _numpy(tensor: Tensor) -> Any:
+    return tensor.detach().numpy()
