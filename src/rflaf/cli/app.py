@@ -12,8 +12,12 @@ from rflaf._version import __version__
 from rflaf.cli.console import complain
 
 # typer keeps its own copy of click in some versions and uses click in others
-_USAGE_ERRORS: tuple[type[Exception], ...] = tuple(
-    kind for kind in typer.BadParameter.__mro__ if hasattr(kind, "exit_code")
+_USAGE_ERRORS = (kind for kind in typer.BadParameter.__mro__ if hasattr(kind, "exit_code"))
+_PASSED_ON: tuple[type[Exception], ...] = (
+    typer.Exit,
+    typer.Abort,
+    BrokenPipeError,
+    *_USAGE_ERRORS,
 )
 INTERRUPTED = 130
 
@@ -28,7 +32,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (typer.Exit, typer.Abort, BrokenPipeError, *_USAGE_ERRORS):
+        except _PASSED_ON:
             raise
         except KeyboardInterrupt:
             complain("Interrupted.")
