@@ -12,8 +12,12 @@ from rflaf._version import __version__
 from rflaf.cli.console import complain
 
 # typer keeps its own copy of click in some versions and uses click in others
-_USAGE_ERRORS: tuple[type[Exception], ...] = tuple(
-    kind for kind in typer.BadParameter.__mro__ if hasattr(kind, "exit_code")
+_USAGE_ERRORS = (kind for kind in typer.BadParameter.__mro__ if hasattr(kind, "exit_code"))
+_PASSED_ON: tuple[type[Exception], ...] = (
+    typer.Exit,
+    typer.Abort,
+    BrokenPipeError,
+    *_USAGE_ERRORS,
 )
 _LEFT_TO_TYPER: tuple[type[BaseException], ...] = (
     typer.Exit,

@@ -51,12 +51,16 @@ def demo(
     out: Annotated[Path, typer.Option(help="The folder for report.html.")] = Path("demo-output"),
 ) -> None:
     """Compare learned with fixed activations on small data sets, and write a page about it."""
+    from threadpoolctl import threadpool_limits
+
     from rflaf.report.demo import write_demo_page
 
     out.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     results = []
-    with warnings_as_notes(), working("Starting") as progress:
+    # the problems are so small that threads of BLAS would cost more than they save
+    one_thread = threadpool_limits(1, user_api="blas")
+    with warnings_as_notes(), one_thread, working("Starting") as progress:
         for data in data_sets():
             result = Result(data)
             for model in run(result):
