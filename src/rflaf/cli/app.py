@@ -19,12 +19,6 @@ _PASSED_ON: tuple[type[Exception], ...] = (
     BrokenPipeError,
     *_USAGE_ERRORS,
 )
-_LEFT_TO_TYPER: tuple[type[BaseException], ...] = (
-    typer.Exit,
-    typer.Abort,
-    BrokenPipeError,
-    *_USAGE_ERRORS,
-)
 INTERRUPTED = 130
 
 
@@ -38,7 +32,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except _LEFT_TO_TYPER:
+        except _PASSED_ON:
             raise
         except KeyboardInterrupt:
             complain("Interrupted.")
