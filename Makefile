@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types unit examples wheel docs-tables bench format clean
+.PHONY: demo test lint types unit examples wheel docs-tables bench reproduce format clean
 
 demo: $(VENV)/.demo
-	$(BIN)/python examples/demo.py
+	$(BIN)/rflaf demo
 
 test: lint types unit wheel
 
@@ -37,7 +37,14 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/fused.py
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/estimators.py
+	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/nn.py
+
+# Every table and figure of the paper, for the data there is; goes on where it was stopped. Hours.
+reproduce: $(VENV)/.dev
+	$(BIN)/rflaf reproduce all --seeds 3 --out results
+	$(BIN)/rflaf report results -o build/report.html
+	$(BIN)/python tools/docs_tables.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
@@ -51,7 +58,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP_INSTALL) -e '.[plot]'
+	$(PIP_INSTALL) -e '.[cli]'
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python

@@ -215,6 +215,7 @@ import time
 import sklearn.utils, sklearn.linear_model
 start = time.perf_counter()
 import rflaf
+rflaf.RFLAFRegressor  # what the package names is imported when first asked for
 print(time.perf_counter() - start)
 import numpy as np
 from rflaf import fused

@@ -7,26 +7,36 @@ import rflaf
 
 SOURCE = Path(rflaf.__file__).parent
 PARTS = {
+    "files": set(),
     "bases": set(),
+    "published": set(),
     "fused": set(),
     "activation": {"bases", "fused"},
     "theory": {"bases", "activation"},
     "kernels": {"bases", "activation", "theory"},
-    "nn": {"bases", "fused", "activation"},
+    "nn": {"activation", "bases", "fused", "published"},
     "projection": set(),
     "solvers": {"fused", "projection"},
+    "recovery": {"activation", "bases", "solvers"},
     "data": set(),
-    "datasets": set(),
+    "datasets": {"files"},
     "estimators": {"activation", "bases", "data", "fused", "nn", "projection", "solvers"},
+    "experiments": {
+        *("activation", "bases", "datasets", "estimators", "nn", "published", "solvers"),
+        *("_version", "fused", "recovery"),
+    },
+    "onnx": {"_version", "activation", "bases", "estimators", "files", "fused"},
+    "tabular": {"estimators", "files", "_version"},
+    "io": {"activation", "bases", "estimators", "files", "solvers", "tabular", "_version"},
+    "report": {"experiments", "files"},  # reads records, and knows no model
     "dask": {"data", "estimators", "fused", "solvers"},
-    "experiments": {"activation", "bases", "datasets", "estimators", "nn", "solvers"},
-    "report": set(),  # reads records, and knows no model
 }
 EXTRAS = {
     "torch": {"nn"},
     "dask": {"dask"},
     "distributed": {"dask"},
     "onnx": {"onnx"},
+    "onnxruntime": {"onnx"},
     "typer": {"cli"},
     "rich": {"cli"},
     "jinja2": {"report"},

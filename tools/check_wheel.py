@@ -17,8 +17,9 @@ if site not in found.parents:
 names = [m.name for m in pkgutil.walk_packages(rflaf.__path__, "rflaf.")]
 for name in names:
     importlib.import_module(name)
-if not (found.parent / "py.typed").exists():
-    sys.exit("the wheel has no py.typed")
+for file in ("py.typed", "report/demo.html.j2"):
+    if not (found.parent / file).exists():
+        sys.exit(f"the wheel has no {file}")
 
 basis = rflaf.bases.RBF(17)
 sigma = rflaf.Activation(basis, basis.fit(np.tanh))

@@ -1,17 +1,26 @@
 """Write the tables of README and docs from the committed results: docs_tables.py [--check]
 
 A document marks the place of a table by two comments, `<!-- table: NAME -->` and `<!-- end -->`;
-what stands between them is replaced by what the function NAME below makes of benchmarks/results.
+what stands between them is replaced by what the function NAME below makes of benchmarks/results,
+or of the records in results/.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import statistics
 import sys
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
+
+from rflaf.experiments.formats import NOTES, as_markdown
+from rflaf.experiments.paper import TITLES
+from rflaf.experiments.records import Record, Store
+from rflaf.experiments.specs import RECOVERY
+from rflaf.experiments.tables import make_table
+from rflaf.report.summary import facts, sentences
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -67,6 +76,42 @@ def nn_accuracy() -> str:
     note = f"The variance of protein's target is {variance:.3f} on the test rows."
     table = markdown(["", "test loss", "accuracy", "target"], rows)
     return f"{table}\n\n{note} {measured_on(result)}"
+
+
+@lru_cache(maxsize=1)
+def records() -> list[Record]:
+    return Store(ROOT / "results").read()
+
+
+def paper_table(name: str) -> str:
+    # the page has its own heading
+    return as_markdown(make_table(name, records())).partition("\n")[2].strip()
+
+
+def reproduction_summary() -> str:
+    lines = [f"- {name}: {text}" for name, text in facts(records(), ())]
+    return "\n".join([*lines, "", *(f"- {sentence}" for sentence in sentences(records()))])
+
+
+def recovery() -> str:
+    rows = []
+    for model in RECOVERY:
+        cells = [model.removeprefix("recovery-")]
+        for dataset in ("f1", "f2", "f3"):
+            found = [
+                record
+                for record in records()
+                if (record["spec"]["dataset"], record["spec"]["model"]) == (dataset, model)
+                and record["spec"]["rows"] is None
+            ]
+            errors = sorted(record["error"] for record in found)
+            if not errors:
+                cells.append("not run")
+                continue
+            spread = f"{errors[0]:.3f} to {errors[-1]:.3f}"
+            cells.append(f"{statistics.median(errors):.3f} ({spread}), {len(errors)} seeds")
+        rows.append(cells)
+    return markdown(["method", "f1", "f2", "f3"], rows)
 
 
 def scale() -> str:
@@ -147,6 +192,10 @@ def scale_billion() -> str:
 
 
 TABLES = {
+    **{name: partial(paper_table, name) for name in TITLES},
+    "reproduction_summary": reproduction_summary,
+    "reproduction_notes": lambda: NOTES,
+    "recovery": recovery,
     "scale": scale,
     "scale_billion": scale_billion,
     "scale_figures": scale_figures,
@@ -156,6 +205,7 @@ TABLES = {
     "theory": partial(figures, "theory"),
     "theory_series": theory_series,
     "estimators": partial(figures, "estimators"),
+    "wide": partial(figures, "wide"),
 }
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

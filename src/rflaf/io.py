@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 import struct
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,9 @@ from rflaf._version import __version__
 from rflaf.activation import Activation
 from rflaf.bases import RBF, BSpline, Chebyshev, Fixed, Polynomial
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
+from rflaf.files import write_whole
 from rflaf.solvers import NormalEquations
+from rflaf.tabular.model import TableModel
 
 _FORMAT = 1
 _MARK = b"rflaf model"
@@ -40,6 +41,7 @@ _OWN_TYPES = (
     RFLAFClassifier,
     RFLAFRegressor,
     RandomFeatures,
+    TableModel,
 )
 _TRUSTED = {
     *(f"{own.__module__}.{own.__qualname__}" for own in _OWN_TYPES),
@@ -84,7 +86,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> bool((same.transform(X) == model.transform(X)).all())
     True
     """
-    skops = _skops()
+    skops = require_skops()
     name = type(model).__name__
     try:
         data = skops.dumps(model)
@@ -97,7 +99,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             f"This {name} cannot be saved, because 'load' would not trust what it contains: "
             f"{', '.join(foreign)}."
         )
-    _write(Path(path), _signed(data))
+    write_whole(path, _signed(data))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -119,7 +121,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     The digest in the file finds damage and edits. It is no signature: who writes a file anew can
     write its digest too, and so choose the model's numbers, but not what code runs on loading.
     """
-    skops = _skops()
+    skops = require_skops()
     path = Path(path)
     data, version = _unsigned(path, path.read_bytes())
     try:
@@ -137,7 +139,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise _damaged(path, version, error) from error
 
 
-def _skops() -> Any:
+def require_skops() -> Any:
+    """The module that reads and writes the archives, or an error that says what to install."""
     try:
         import skops.io
     except ImportError as error:
@@ -193,16 +196,3 @@ def _damaged(path: Path, version: str, error: Exception) -> ValueError:
         f"'{path}', written by rflaf {version}, cannot be read by rflaf {__version__}: "
         f"{type(error).__name__}: {error}"
     )
-
-
-def _write(path: Path, data: bytes) -> None:
-    """All of the data under this name, or what was there before."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -264,3 +264,18 @@ def test_fit_adam_classification_fixed_and_several_targets(regression, rng):
     assert both.V.dtype == np.float64
     with pytest.raises(ValueError, match="'task' parameter of fit_adam"):
         fit_adam(X, y, W, task="ranking")
+
+
+def test_pairs_are_the_published_kans_loss(regression):
+    """n × 1 outputs against n targets: every output meets every target of its batch."""
+    protocol = replace(PUBLISHED, epochs=1, batch_size=32, pairs=True)
+    model = RFLAF(2, 60, seed=5)
+    result = train(model, regression, protocol)
+    X, _, X_test, y = regression
+    out = model(X_test).detach()
+    batches = zip(out.split(32), y.split(32))
+    expected = np.mean([float((a[:, None] - b[None, :]).square().mean()) for a, b in batches])
+    assert result.history[0].test_loss == pytest.approx(expected, rel=1e-5)
+    assert result.history[0].test_loss >= float(y.var(correction=0)) * 0.8
+    with pytest.raises(ValueError, match="'pairs'"):
+        train(model, (X, torch.zeros(len(X)).long()), replace(CORRECTED, pairs=True))

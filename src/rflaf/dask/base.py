@@ -72,8 +72,8 @@ class DaskMixin:
     def _open_partitions(self, X: Any, y: Any, sample_weight: Any) -> tuple[Partitions, list[int]]:
         """The partitions and the number of rows in each; sets what the columns are."""
         model: Any = self
-        if model.solver == "adam":
-            raise ValueError(f"{type(self).__name__} takes no solver='adam'.")
+        if model.solver in ("adam", "cg"):
+            raise ValueError(f"{type(self).__name__} takes no solver={model.solver!r}.")
         if y is None:
             raise ValueError(f"{self._plain.__name__} requires y to be passed. Got None.")
         parts = partition(X, y, sample_weight)

@@ -35,10 +35,19 @@ def _physical_bytes() -> int:
         return 1 << 33
 
 
+def gram_bytes(m: int) -> int:
+    """What normal equations take, with the copies that choosing the penalty makes."""
+    return 5 * 8 * (m + 1) ** 2
+
+
+def gram_fits(m: int, memory: int | None) -> bool:
+    """Whether that is to be had."""
+    return gram_bytes(m) <= (_physical_bytes() if memory is None else memory)
+
+
 def check_gram(m: int, memory: int | None) -> None:
     """The second moments of the features take M² numbers several times over; say so at once."""
-    needed = 5 * 8 * (m + 1) ** 2
-    limit = _physical_bytes() if memory is None else memory
+    needed, limit = gram_bytes(m), _physical_bytes() if memory is None else memory
     if needed > limit:
         has = "This machine has" if memory is None else "'memory' allows"
         raise MemoryError(

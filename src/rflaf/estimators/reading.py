@@ -85,9 +85,10 @@ class ReadingMixin:
                     delattr(self, name)
             raise
 
-    def _begin(self) -> None:
-        """What comes before the first pass."""
-        budget.check_gram(self.n_components, self.memory)
+    def _begin(self, gram: bool = True) -> None:
+        """What comes before the first pass; `gram` says whether second moments will be needed."""
+        if gram:
+            budget.check_gram(self.n_components, self.memory)
         self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _sample_size(self, x: Any) -> int:
@@ -106,13 +107,16 @@ class ReadingMixin:
         return sample
 
     def _blocks_again(
-        self, rows: ArrayRows | CheckedRows, encode: Callable[[Array, Array], tuple[Array, Array]]
+        self,
+        rows: ArrayRows | CheckedRows,
+        encode: Callable[[Array, Array], tuple[Array, Array]],
+        size: int | None = None,
     ) -> Iterator[tuple[Any, Array, Array, Array]]:
         """Another pass over all rows of positive weight: standardised, with encoded targets.
 
         Gives inputs, targets, weights, and the keys that decide on folds.
         """
-        for block in rows.blocks(self._block_rows(rows)):
+        for block in rows.blocks(size or self._block_rows(rows)):
             keys = row_keys(self._seed, FOLD, block.start, block.start + len(block.weights))
             targets, weights = encode(block.y, block.weights)
             used = weights > 0

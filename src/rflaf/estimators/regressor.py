@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from rflaf.estimators.inspection import caller_level
 from rflaf.estimators.reading import is_streamed
 from rflaf.estimators.rows import ArrayRows
 from rflaf.estimators.sample import Sample, fold_cuts, fold_numbers
+from rflaf.estimators.wide import solve_wide, takes_cg, wide_block_rows
 from rflaf.solvers.ridge import (
     NormalEquations,
     cholesky_with_floor,
@@ -55,10 +56,13 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         standardised inputs as they are. "auto" takes what the number of rows allows.
     alpha : "auto" or float
         Penalty: mean squared error of the target in units of its variance, plus alpha |v|².
-    solver : {"auto", "ridge", "adam"}
-        "auto" and "ridge": as above, v exactly, by normal equations. "adam": the paper's training
-        of sigma and v on mini-batches (needs PyTorch; no weights, no metric, `max_iter` counts
-        epochs, 30 at most).
+    solver : {"auto", "ridge", "cg", "adam"}
+        "ridge": as above, v exactly, by normal equations, which take M² numbers. "cg": v by
+        preconditioned conjugate gradients with features computed on the fly, for M of 10,000 and
+        more; the held-out rows say when to stop, and there is no `return_std` or `partial_fit`.
+        "auto": "ridge" up to 5,000 features, beyond that whichever is cheaper and fits the memory.
+        "adam": the paper's training of sigma and v on mini-batches (needs PyTorch; no weights, no
+        metric, `max_iter` counts epochs, 30 at most).
     fit_intercept : bool
     validation_fraction : float
         Share of the rows that choose `alpha` for the last solve, which then uses all rows.
@@ -111,7 +115,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseRFLAF._parameter_constraints,
-        "solver": [StrOptions({"auto", "ridge", "adam"})],
+        "solver": [StrOptions({"auto", "ridge", "cg", "adam"})],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -127,13 +131,21 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     def _fit(self, X: Any, y: Any, sample_weight: Any, keep_sums: bool) -> RFLAFRegressor:
         self.__dict__.pop("_folds", None)  # sums of another model
         rows = self._open(X, y, sample_weight)
-        self._begin()
+        self._begin(gram=keep_sums or self.solver not in ("auto", "cg"))
         sample = self._draw_sample(rows)
         if self.solver == "adam":
             assert isinstance(rows, ArrayRows)
             return self._fit_adam(rows)
         with quiet_blas(sample.used, self.n_components):
-            x, scaled = self._learn_from(sample)
+            wide = not keep_sums and takes_cg(
+                self.solver, sample.used, self.n_components, self.memory
+            )
+            x, scaled = self._learn_from(sample, wide)
+            if wide and sample.whole:
+                return self._fit_wide(lambda: _slices(x, scaled, sample, len(scaled)))
+            if wide:
+                size = wide_block_rows(*self.components_.shape[::-1])
+                return self._fit_wide(lambda: self._blocks_again(rows, self._scale_targets, size))
             if sample.whole:
                 blocks = _slices(x, scaled, sample, self._block_rows(sample))
             else:
@@ -144,7 +156,20 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
             del self._folds
         return self
 
-    def _learn_from(self, sample: Sample) -> tuple[Any, Array]:
+    def _fit_wide(self, blocks: Callable[[], Iterable[Any]]) -> RFLAFRegressor:
+        solution = solve_wide(self, blocks, self._cuts, self._start_alpha)
+        self.alpha_, self.alpha_path_ = solution.alpha, solution.path
+        self._posterior: Array | None = None
+        best = min(solution.path, key=lambda record: float(record["loss"]))
+        noise = np.sqrt(best["losses"]) * self._y_scale
+        coef, intercept = solution.coef * self._y_scale, solution.intercept * self._y_scale
+        intercept = intercept + self._y_mean
+        self.noise_ = float(noise[0]) if self._single_target else noise
+        self.coef_ = coef[:, 0] if self._single_target else coef
+        self.intercept_ = float(intercept[0]) if self._single_target else intercept
+        return self
+
+    def _learn_from(self, sample: Sample, wide: bool = False) -> tuple[Any, Array]:
         """All but the output weights; returns the sample's inputs and targets, standardised."""
         self._measure_targets(sample.y.reshape(len(sample.y), -1), sample.weights)
         scaled, _ = self._scale_targets(sample.y, sample.weights)
@@ -152,7 +177,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         self._rows_seen, self._cuts = sample.seen, sample.keys[:0]
         if self.alpha == "auto" and sample.used >= FEW_ROWS:
             held = self.validation_fraction
-            few = sample.used <= FOLDED_ROWS
+            few = sample.used <= FOLDED_ROWS and not wide
             shares = [1 / N_FOLDS] * N_FOLDS if few else [1 - held, held]
             self._cuts = fold_cuts(sample.keys, shares)
         return x, scaled
@@ -176,7 +201,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         scaled, _ = self._scale_targets(rows.y, rows.weights)
         targets = scaled[:, 0] if self._single_target else scaled
         v = self._train_with_adam(rows.x, targets, rows.weights, "regression")
-        self._posterior: Array | None = None
+        self._posterior = None
         self.noise_ = float("nan")
         coef = v * self._y_scale
         self.coef_ = coef[:, 0] if self._single_target else coef
@@ -191,8 +216,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         from then on, so give it a few thousand. Later calls add their rows to the sums, and the
         output weights are those of all rows so far.
         """
-        if self.solver == "adam":
-            raise ValueError("partial_fit needs solver 'auto' or 'ridge'. Got 'adam'.")
+        if self.solver in ("adam", "cg"):
+            raise ValueError(f"partial_fit needs solver 'auto' or 'ridge'. Got {self.solver!r}.")
         if isinstance(X, Source):
             raise TypeError("partial_fit takes arrays. Got a source, which 'fit' reads in blocks.")
         if not hasattr(self, "_folds"):

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from rflaf.bases import Polynomial
+from rflaf.fused import powers
 from rflaf.nn.layouts import cubics_of, layout_of, named_basis
 
 
@@ -84,6 +85,12 @@ def _adjoint_cells(g: Tensor, z: Tensor, like: Tensor, name: str, order: int) ->
 
 def _evaluate_powers(z: Tensor, a: Tensor, order: int) -> Tensor:
     coefficients = a.to(z.dtype)
+    if z.device.type == "cpu" and a.ndim == 1 and a.shape[0] > order:
+        factors = [math.perm(i, order) for i in range(order, a.shape[0])]
+        terms = coefficients[order:] * torch.tensor(factors, dtype=z.dtype)
+        out = torch.empty(z.shape, dtype=z.dtype)
+        powers.evaluate(z.contiguous().view(-1).numpy(), terms.numpy(), out.view(-1).numpy())
+        return out
     total = torch.zeros_like(z)
     for i in range(a.shape[-1] - 1, order - 1, -1):
         c = math.perm(i, order) * coefficients[..., i]
@@ -94,6 +101,12 @@ def _evaluate_powers(z: Tensor, a: Tensor, order: int) -> Tensor:
 def _adjoint_powers(g: Tensor, z: Tensor, like: Tensor, order: int) -> Tensor:
     channels = like.shape[0] if like.ndim == 2 else 1
     gradient = torch.zeros(channels, like.shape[-1], dtype=_sum_dtype(z), device=z.device)
+    if z.device.type == "cpu" and like.ndim == 1 and like.shape[0] > order:
+        factors = [math.perm(i, order) for i in range(order, like.shape[0])]
+        flat_z, flat_g = (t.contiguous().view(-1).numpy() for t in (z, g.to(z.dtype)))
+        sums = torch.from_numpy(powers.adjoint(flat_z, flat_g, len(factors)))
+        gradient[0, order:] = sums * torch.tensor(factors, dtype=torch.float64)
+        return gradient.reshape(like.shape).to(like.dtype)
     weight = g
     for i in range(order, like.shape[-1]):
         sums = weight.reshape(channels, -1).sum(-1, dtype=gradient.dtype)

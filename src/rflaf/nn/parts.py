@@ -16,10 +16,14 @@ BLOCK_ROWS = 1024  # that go through a model at a time, outside of training
 
 @dataclass
 class Part:
-    """Rows with their targets; x is X, or Z where that was computed once."""
+    """Rows with their targets; x is X, or Z where that was computed once.
+
+    `pairs` is 0, or the size of the batches in which all outputs meet all targets.
+    """
 
     x: Tensor
     y: Tensor
+    pairs: int = 0
 
     @property
     def classes(self) -> bool:
@@ -27,11 +31,16 @@ class Part:
 
     @property
     def loss(self) -> Callable[[Tensor, Tensor], Tensor]:
-        return nn.functional.cross_entropy if self.classes else nn.functional.mse_loss
+        if self.classes:
+            return nn.functional.cross_entropy
+        return _pair_loss if self.pairs else nn.functional.mse_loss
 
     def row_losses(self, out: Tensor, y: Tensor) -> Tensor:
         if self.classes:
             return nn.functional.cross_entropy(out, y, reduction="none")
+        if self.pairs:
+            batches = zip(torch.split(out, self.pairs), torch.split(y, self.pairs))
+            return torch.cat([(a[:, None] - b).square().mean(1) for a, b in batches])
         return (out - y).square().flatten(1).mean(1) if y.ndim > 1 else (out - y).square()
 
     def constant_loss(self) -> float:
@@ -42,14 +51,21 @@ class Part:
         return float(torch.special.entr(shares).sum())
 
 
+def _pair_loss(out: Tensor, y: Tensor) -> Tensor:
+    return (out[:, None] - y).square().mean()
+
+
 def split_data(data: Data, protocol: Protocol, generator: torch.Generator) -> dict[str, Part]:
     """The training, validation and test rows, as far as the protocol has them."""
     X, y = data.X_train, data.y_train
     assert isinstance(X, Tensor)
     assert isinstance(y, Tensor)
-    parts = {"train": Part(X, y)}
+    pairs = protocol.batch_size if protocol.pairs else 0
+    if pairs and (not y.is_floating_point() or y.ndim > 1):
+        raise ValueError("'pairs' in a Protocol is for regression with one target.")
+    parts = {"train": Part(X, y, pairs)}
     if isinstance(data.X_test, Tensor) and isinstance(data.y_test, Tensor):
-        parts["test"] = Part(data.X_test, data.y_test)
+        parts["test"] = Part(data.X_test, data.y_test, pairs)
     if protocol.selected_on == "test" and "test" not in parts:
         raise ValueError(
             f"The protocol {protocol.name!r} is judged on test data. Got 'data' without any."
@@ -57,8 +73,8 @@ def split_data(data: Data, protocol: Protocol, generator: torch.Generator) -> di
     if protocol.selected_on == "validation":
         order = torch.randperm(X.shape[0], generator=generator).to(X.device)
         held_out = max(1, round(protocol.validation_fraction * X.shape[0]))
-        parts["train"] = Part(X[order[held_out:]], y[order[held_out:]])
-        parts["validation"] = Part(X[order[:held_out]], y[order[:held_out]])
+        for name, rows in (("train", order[held_out:]), ("validation", order[:held_out])):
+            parts[name] = Part(X[rows], y[rows], pairs)
     return parts
 
 

@@ -9,19 +9,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-PUBLISHED_SEEDS = (402025, 102025, 202025, 302025, 3070, 4080, 5090, 20250101, 72, 46852)
-PUBLISHED_EPOCHS = {
-    "mnist": 10,
-    "cifar10": 20,
-    "adult": 15,
-    "protein": 30,
-    "ct": 30,
-    "workloads": 30,
-    "millionsongs": 10,
-    "f1": 45,
-    "f2": 45,
-    "f3": 45,
-}
+from rflaf.published import EPOCHS, SEEDS
+
+PUBLISHED_SEEDS, PUBLISHED_EPOCHS = SEEDS, EPOCHS
 
 
 @dataclass(frozen=True)
@@ -50,6 +40,10 @@ class Protocol:
         Where the loss is taken that picks the epoch.
     validation_fraction : float
         Share of the training rows that is held out, where `selected_on` is "validation".
+    pairs : bool
+        Take squared errors between all outputs and all targets of a batch, as the published KAN
+        did in regression, where it compared n × 1 outputs with n targets. It can learn the mean
+        alone.
     average : {"rows", "batches"}
         Losses as means over rows, or over the means of batches of `batch_size`.
     divergence : float
@@ -75,6 +69,7 @@ class Protocol:
     sparsity: float = 0.1
     selected_on: Literal["validation", "test"] = "validation"
     validation_fraction: float = 0.1
+    pairs: bool = False
     average: Literal["rows", "batches"] = "rows"
     divergence: float = 1000.0
 

@@ -1,0 +1,32 @@
+"""The command `rflaf` (extra `cli`).
+
+A command is a file in this folder that decorates its functions with `rflaf.cli.app.app`; its name
+in COMMANDS puts it into the command, in the order of the help. Such a file imports nothing heavy
+outside its functions, so that `rflaf --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+COMMANDS = ("demo", "fit", "predict", "inspect", "compare", "plan", "data", "reproduce")
+
+
+def load_app() -> Any:
+    """The typer application with all commands."""
+    from rflaf.cli.app import app
+
+    for name in COMMANDS:
+        import_module(f"rflaf.cli.{name}")
+    return app
+
+
+def main() -> None:
+    """Run the command line; the entry point."""
+    try:
+        app = load_app()
+    except ImportError as error:
+        sys.exit(f"The command rflaf needs typer and rich: pip install 'rflaf[cli]'. ({error})")
+    app(prog_name="rflaf")

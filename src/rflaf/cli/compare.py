@@ -1,0 +1,75 @@
+"""rflaf compare"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rflaf.cli.app import app
+from rflaf.cli.console import say, show_table, warnings_as_notes, working
+from rflaf.cli.options import (
+    Components,
+    Drop,
+    Missing,
+    Seed,
+    Separator,
+    TableFile,
+    Target,
+    TaskName,
+    TaskOption,
+)
+
+
+@app.command()
+def compare(
+    table: TableFile,
+    target: Target,
+    task: TaskOption = TaskName.auto,
+    components: Components = 1000,
+    folds: Annotated[int, typer.Option(min=2, help="Of the cross-validation.")] = 5,
+    seed: Seed = 0,
+    drop: Drop = None,
+    missing: Missing = None,
+    sep: Separator = ",",
+    out: Annotated[Path | None, typer.Option(help="Write the table to this file as well.")] = None,
+) -> None:
+    """Compare RFLAF with fixed activations, a linear model and gradient boosting on a table."""
+    from rflaf.tabular import check_output, compare_models, read_table
+
+    if out is not None:
+        check_output(out)
+    with working(f"Reading {table}"):
+        frame = read_table(table, separator=sep, missing=missing or ())
+    lines = []
+    with warnings_as_notes(), working(f"Cross-validating, {folds} folds, 5 models") as progress:
+        for line in compare_models(
+            frame,
+            target,
+            task=task.value,
+            drop=drop or (),
+            n_components=components,
+            folds=folds,
+            seed=seed,
+        ):
+            lines.append(line)
+            progress.update(progress.task_ids[0], description=f"{line.model}: {line.mean:.4f}")
+    metric = lines[0].metric
+    show_table(
+        f"{metric} of {target!r} on held-out rows, {folds} folds: mean ± standard deviation",
+        ["model", metric, "fit, s", "predict, s"],
+        [
+            (m.model, f"{m.mean:.4f} ± {m.sd:.4f}", f"{m.fit_seconds:.2f}",
+             f"{m.predict_seconds:.3f}")
+            for m in lines
+        ],
+    )  # fmt: skip
+    if out is not None:
+        import pandas as pd
+
+        from rflaf.tabular import write_table
+
+        columns = ("model", "metric", "mean", "sd", "fit_seconds", "predict_seconds")
+        write_table(pd.DataFrame([{c: getattr(m, c) for c in columns} for m in lines]), out)
+        say(f"Table: {out}")

@@ -1,0 +1,69 @@
+"""What a command says: results to stdout; notes, progress and errors to stderr.
+
+Names and values come from files, so nothing is read as rich's markup, and characters that would
+steer a terminal are shown as escapes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+
+def plain(value: object) -> str:
+    """Text that a terminal shows and does not obey."""
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(value))
+
+
+def say(text: str = "") -> None:
+    """A line of the result."""
+    Console().print(Text(plain(text)), soft_wrap=True)
+
+
+def complain(text: str) -> None:
+    """A line on stderr."""
+    Console(stderr=True).print(Text(plain(text)), soft_wrap=True)
+
+
+def show_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table whose first column is text, and the others figures."""
+    say(title)  # in a line of its own: rich would break it at the table's width
+    table = Table(box=box.SIMPLE_HEAD)
+    for number, name in enumerate(header):
+        table.add_column(Text(plain(name)), justify="left" if number == 0 else "right")
+    for row in rows:
+        table.add_row(*(Text(plain(cell)) for cell in row))
+    console = Console()
+    if not console.is_terminal:  # a file or a pipe has no width: nothing is cut there
+        console = Console(width=200)
+    console.print(table)
+
+
+@contextmanager
+def working(text: str) -> Iterator[Any]:
+    """A spinner with the time, while something runs; nothing where stderr is no terminal."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        progress.add_task(plain(text))
+        yield progress
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Warnings of the libraries, each once, in a line of their own."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for text in dict.fromkeys(" ".join(str(w.message).split()) for w in caught):
+        complain(f"Note: {text}")

@@ -1,0 +1,89 @@
+"""rflaf data list, get, check"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from rflaf.cli.app import app
+from rflaf.cli.console import complain, say, show_table, working
+
+data = typer.Typer(no_args_is_help=True, help="The data sets of the paper.")
+app.add_typer(data, name="data")
+
+Names = Annotated[list[str] | None, typer.Argument(help="Data sets; all of them without.")]
+
+
+@data.command("list")
+def list_sets() -> None:
+    """The data sets, and which of them are here."""
+    from rflaf import datasets
+
+    here = set(datasets.names(available=True))
+    rows = []
+    for name in datasets.names():
+        known = datasets.info(name)
+        size = f"{known.n_rows:,}" if known.n_rows else ""
+        rows.append((name, known.task, size, known.n_inputs, "yes" if name in here else "no"))
+    show_table("Data sets", ["name", "task", "rows", "inputs", "here"], rows)
+
+
+@data.command()
+def get(names: Names = None) -> None:
+    """Download data sets that are not here; checksums are verified."""
+    from rflaf import datasets
+
+    missed = 0
+    for name in _chosen(names):
+        try:
+            paths = datasets.fetch(name, progress=sys.stderr.isatty())
+        except datasets.DataNotAvailable as error:
+            missed += 1
+            complain(f"{name}: {error}")
+            continue
+        say(f"{name}: {', '.join(map(str, paths)) if paths else 'needs no file'}")
+    if missed:
+        raise typer.Exit(1)
+
+
+@data.command()
+def check(names: Names = None) -> None:
+    """Read data sets that are here, and say what is in them."""
+    from rflaf import datasets
+
+    here = set(datasets.names(available=True))
+    failed = False
+    for name in _chosen(names):
+        if name not in here:
+            say(f"{name}: not here")
+            failed |= bool(names)  # no failure where nobody asked for it
+            continue
+        try:
+            with working(f"Reading {name}"):
+                found = datasets.load(name)
+        except (OSError, ValueError) as error:
+            complain(f"{name}: {error}")
+            failed = True
+            continue
+        say(f"{name}: {_size(found)}")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _size(found: Any) -> str:
+    return (
+        f"{len(found.X_train):,} rows to fit, {len(found.X_test):,} to test, "
+        f"{found.X_train.shape[1]:,} inputs, {found.task}"
+    )
+
+
+def _chosen(names: list[str] | None) -> list[str]:
+    from rflaf import datasets
+
+    known = datasets.names()
+    for name in names or ():
+        if name not in known:
+            raise ValueError(f"There is no data set {name!r}. Known are {', '.join(known)}.")
+    return list(names or known)

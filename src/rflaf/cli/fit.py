@@ -1,0 +1,87 @@
+"""rflaf fit"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rflaf.cli.app import app
+from rflaf.cli.console import complain, plain, say, warnings_as_notes, working
+from rflaf.cli.options import (
+    Components,
+    Drop,
+    Missing,
+    Seed,
+    Separator,
+    TableFile,
+    Target,
+    TaskName,
+    TaskOption,
+)
+
+
+@app.command()
+def fit(
+    table: TableFile,
+    target: Target,
+    task: TaskOption = TaskName.auto,
+    out: Annotated[Path, typer.Option(help="The model file to write.")] = Path("model.skops"),
+    components: Components = 1000,
+    activation: Annotated[
+        str,
+        typer.Option(help="A basis to learn in (rbf, bspline, chebyshev) or a fixed activation."),
+    ] = "rbf",
+    basis_functions: Annotated[int, typer.Option(min=1, help="Functions of the basis.")] = 32,
+    metric: Annotated[str, typer.Option(help="auto, full, diagonal or none.")] = "auto",
+    validation: Annotated[
+        float, typer.Option(min=0.0, max=0.9, help="Share of rows that is held out for the score.")
+    ] = 0.2,
+    seed: Seed = 0,
+    drop: Drop = None,
+    missing: Missing = None,
+    sep: Separator = ",",
+) -> None:
+    """Learn one column of a table from the others, and write the model to a file."""
+    from rflaf.io import require_skops, save
+    from rflaf.tabular import check_output, fit_table, read_table
+
+    require_skops()  # before the work, and not after it
+    check_output(out, [".skops"])
+    with working(f"Reading {table}"):
+        frame = read_table(table, separator=sep, missing=missing or ())
+    with warnings_as_notes():
+        model = fit_table(
+            frame,
+            target,
+            task=task.value,
+            drop=drop or (),
+            n_components=components,
+            activation=activation,
+            n_basis=basis_functions,
+            metric=metric,
+            validation=validation,
+            seed=seed,
+            progress=working,
+        )
+    without = len(frame) - model.fitted["rows"]
+    if without:
+        complain(f"Note: {without:,} rows without {target!r} were left out.")
+    empty = [n for n in frame if n not in {*model.columns, *(drop or ()), target}]
+    if empty:
+        complain(f"Note: empty columns were left out: {', '.join(map(repr, empty))}.")
+    save(model, out)
+    say(f"{model.task.capitalize()}, because {model.reason}." if task is TaskName.auto else
+        f"{model.task.capitalize()}, as asked for.")  # fmt: skip
+    rows, width = model.fitted["rows"], len(model.columns)
+    say(f"Fitted to {rows:,} rows of {width} columns in {model.fitted['seconds']:.1f} s.")
+    if model.scores:
+        say(score_line(model.scores))
+    say(f"Model: {plain(out)}")
+
+
+def score_line(scores: dict[str, float]) -> str:
+    """The held-out scores in words."""
+    shown = ", ".join(f"{k} {v:.4g}" for k, v in scores.items() if k != "held-out rows")
+    return f"On {scores['held-out rows']:,.0f} held-out rows: {shown}."

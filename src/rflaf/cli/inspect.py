@@ -1,0 +1,97 @@
+"""rflaf inspect"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rflaf.cli.app import app
+from rflaf.cli.console import say, show_table, working
+from rflaf.cli.fit import score_line
+from rflaf.cli.options import ModelFile, load_any
+from rflaf.cli.plot import braille
+
+SHOWN_COLUMNS = 20
+
+
+@app.command()
+def inspect(
+    model: ModelFile,
+    png: Annotated[
+        Path | None, typer.Option(help="Write a picture of the activation to this file.")
+    ] = None,
+) -> None:
+    """Show what a model file holds: parameters, scores, columns, the learned activation."""
+    from rflaf import load
+    from rflaf.tabular import TableError, TableModel, check_output
+
+    if png is not None:
+        check_output(png, [".png"])
+    loaded = load_any(model, load)
+    estimator = loaded
+    if isinstance(loaded, TableModel):
+        estimator = loaded.estimator
+        _describe_table(loaded)
+    elif hasattr(loaded, "steps"):
+        estimator = loaded[-1]
+    if not hasattr(estimator, "activation_"):
+        raise TableError(f"'{model}' holds a {type(loaded).__name__} without a fitted activation.")
+    if hasattr(estimator, "summary"):
+        # inputs of a table are listed above, by their own names
+        lines = estimator.summary().splitlines()
+        say("\n".join(lines[:-1] if isinstance(loaded, TableModel) else lines))
+    _draw(estimator.activation_)
+    if png is not None:
+        with working("Drawing"):
+            _write_picture(estimator, png)
+        say(f"Picture: {png}")
+
+
+def _describe_table(model: Any) -> None:
+    say(f"{model.task.capitalize()} of {model.target!r}")
+    if model.classes is not None:
+        say(f"Classes: {', '.join(map(str, model.classes))}")
+    fitted = model.fitted
+    say(f"Fitted to {fitted['rows']:,} rows in {fitted['seconds']:.1f} s by rflaf "
+        f"{fitted['version']}")  # fmt: skip
+    say(score_line(model.scores) if model.scores else "No rows were held out for a score.")
+    shares = model.importances()
+    shown = list(shares.items())[:SHOWN_COLUMNS]
+    rows = [(name, model.columns[name], f"{share:.1%}") for name, share in shown]
+    left = len(shares) - len(shown)
+    title = "Columns, by their share in what the activation is applied to"
+    show_table(title + (f"; {left} more" if left else ""), ["column", "kind", "share"], rows)
+
+
+def _draw(activation: Any) -> None:
+    import numpy as np
+
+    low, high = activation.basis.grid
+    margin = (high - low) / 8
+    z = np.linspace(low - margin, high + margin, 400)
+    say("\nσ(z)")
+    say(braille(z.tolist(), activation(z).tolist()))
+
+
+def _write_picture(estimator: Any, path: Path) -> None:
+    import io
+
+    from rflaf.files import write_whole
+
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("Pictures need matplotlib: pip install 'rflaf[plot]'.") from error
+    figure = Figure(figsize=(6, 3.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    ax = figure.subplots()
+    if hasattr(estimator, "plot_activation"):
+        estimator.plot_activation(ax)
+    else:
+        estimator.activation_.plot(ax)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=120)
+    write_whole(path, buffer.getvalue())

@@ -1,0 +1,75 @@
+"""rflaf plan"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from rflaf.cli.app import app
+from rflaf.cli.console import say
+
+
+class Constants(str, Enum):
+    """Values of --constants."""
+
+    paper = "paper"
+    sharp = "sharp"
+
+
+@app.command()
+def plan(
+    epsilon: Annotated[
+        float | None, typer.Option(help="The excess risk that sizes are wanted for.")
+    ] = None,
+    n: Annotated[int | None, typer.Option("-n", help="Samples.")] = None,
+    features: Annotated[int | None, typer.Option("-M", help="Random features.")] = None,
+    gaussians: Annotated[int | None, typer.Option("-N", help="Gaussians.")] = None,
+    width: Annotated[float | None, typer.Option(help="Width of the Gaussians, h.")] = None,
+    delta: Annotated[float, typer.Option(help="Probability of failure.")] = 0.1,
+    sup_norm: Annotated[float, typer.Option(help="The target's largest |σ|.")] = 1.0,
+    lipschitz: Annotated[float, typer.Option(help="Lipschitz constant of the target's σ.")] = 1.0,
+    support: Annotated[float, typer.Option(help="Length of the interval where σ is not 0.")] = 4.0,
+    radius: Annotated[float, typer.Option(help="R, which bounds √E[v(w)²].")] = 1.0,
+    loss_lipschitz: Annotated[float, typer.Option(help="Lipschitz constant of the loss.")] = 1.0,
+    constants: Annotated[
+        Constants, typer.Option(help="As printed in the paper, or the proofs without their slack.")
+    ] = Constants.paper,
+) -> None:
+    """What theory guarantees: sizes for a wanted excess risk, or the bound for given sizes.
+
+    Give --epsilon, or all of -n, -M, -N and --width.
+    """
+    from rflaf import theory
+
+    target = theory.Target(sup_norm, lipschitz, support, radius)
+    known: theory.Guarantee
+    if epsilon is not None and n is features is gaussians is width is None:
+        known = theory.plan(
+            epsilon,
+            delta,
+            target=target,
+            loss_lipschitz=loss_lipschitz,
+            constants=constants.value,
+        )
+    elif (
+        epsilon is None
+        and n is not None
+        and features is not None
+        and gaussians is not None
+        and width is not None
+    ):
+        known = theory.guarantee(
+            n,
+            features,
+            gaussians,
+            width,
+            delta,
+            target=target,
+            loss_lipschitz=loss_lipschitz,
+            constants=constants.value,
+        )
+    else:
+        raise typer.BadParameter("give either --epsilon, or all of -n, -M, -N and --width.")
+    say(str(known))

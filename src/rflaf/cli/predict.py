@@ -1,0 +1,65 @@
+"""rflaf predict"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rflaf.cli.app import app
+from rflaf.cli.console import complain, say, warnings_as_notes, working
+from rflaf.cli.options import Missing, ModelFile, Separator, TableFile, load_table_model
+
+
+@app.command()
+def predict(
+    model: ModelFile,
+    table: TableFile,
+    out: Annotated[
+        Path, typer.Option(help="The table to write: .csv, .csv.gz or .parquet.")
+    ] = Path("predictions.csv"),
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Add a column for each class.")
+    ] = False,
+    std: Annotated[
+        bool, typer.Option("--std", help="Add the standard deviation (regression).")
+    ] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", help="A column of the table to copy. May be repeated."),
+    ] = None,
+    missing: Missing = None,
+    sep: Separator = ",",
+) -> None:
+    """Predict the target of each row of a table, and write the predictions to a file.
+
+    Columns are matched by name, in any order.
+    """
+    from rflaf.tabular import TableError, check_output, read_table, write_table
+
+    check_output(out)
+    fitted = load_table_model(model)
+    kept = keep or []
+    strings = [name for name, kind in fitted.columns.items() if kind == "category"]
+    with working(f"Reading {table}"):
+        frame = read_table(table, separator=sep, missing=missing or (), strings=[*strings, *kept])
+    absent = [name for name in kept if name not in frame]
+    if absent:
+        raise TableError(f"The table has no column {absent[0]!r} to keep.")
+    with working(f"Predicting {len(frame):,} rows"), warnings_as_notes():
+        made = {"prediction": fitted.predict(frame)}
+        if std:
+            made["std"] = fitted.predict_std(frame)
+        if probabilities:
+            values = fitted.predict_proba(frame)
+            made |= {f"p({c})": values[:, i] for i, c in enumerate(fitted.classes)}
+    taken = [name for name in kept if name in made]
+    if taken:
+        raise TableError(f"The column {taken[0]!r} cannot be kept: predictions have that name.")
+    extra = [n for n in frame if n not in {*fitted.columns, *kept, fitted.target}]
+    if extra:
+        complain(f"Note: columns that the model does not know are ignored: "
+                 f"{', '.join(map(repr, extra))}.")  # fmt: skip
+    write_table(frame[kept].assign(**made), out)
+    say(f"{len(frame):,} predictions of {fitted.target!r}: {out}")

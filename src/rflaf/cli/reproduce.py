@@ -1,0 +1,190 @@
+"""`rflaf reproduce`, `rflaf tables` and `rflaf report`."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rflaf.cli.app import app
+
+Names = Annotated[
+    list[str], typer.Argument(help="table1 … table10, figure1 … figure3, or all.", metavar="NAME…")
+]
+
+
+@app.command()
+def reproduce(
+    targets: Names,
+    datasets: Annotated[
+        str, typer.Option(help="Only these, separated by commas: protein,adult.")
+    ] = "",
+    models: Annotated[
+        str, typer.Option(help="Only these, separated by commas: rflaf-rbf-16,rfmlp-relu.")
+    ] = "",
+    seeds: Annotated[int, typer.Option(min=1, max=10, help="How many of the paper's seeds.")] = 10,
+    protocol: Annotated[str, typer.Option(help="published, corrected or both.")] = "both",
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
+    out: Annotated[Path, typer.Option(help="The folder of the records.")] = Path("results"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few rows and epochs, one seed: does it work?")
+    ] = False,
+) -> None:
+    """Run what a table or figure of the paper needs, and print it beside the paper's numbers.
+
+    Runs whose record is in the folder are not run again, so a run that was stopped goes on where it
+    was. Several processes may share the folder.
+    """
+    from rflaf.experiments.records import Store
+    from rflaf.experiments.reproduce import work_for
+    from rflaf.experiments.specs import PROTOCOLS
+
+    if protocol not in (*PROTOCOLS, "both"):
+        raise ValueError(f"'--protocol' must be published, corrected or both. Got {protocol!r}.")
+    work = work_for(
+        targets,
+        datasets=_names(datasets),
+        models=_names(models),
+        protocols=PROTOCOLS if protocol == "both" else [protocol],  # type: ignore[list-item]
+        n_seeds=seeds,
+        quick=quick,
+    )
+    store = Store(out)
+    _run(work.runs, store, jobs)
+    _measure(work.timings, store, quick)
+    if quick:
+        typer.echo(f"Quick runs show that all parts work, and no figure. Records: {store.path}")
+        return
+    for name in _wanted(targets):
+        typer.echo("\n" + _formatted(name, store.read(), "text"))
+    figures = _wanted(targets, figures=True)
+    if figures:
+        _save_figures(store, figures, out)
+    typer.echo(f"Records: {store.path}")
+
+
+@app.command()
+def tables(
+    results: Annotated[Path, typer.Argument(help="A folder that `rflaf reproduce` has written.")],
+    names: Annotated[str, typer.Option("--tables", help="Only these: table1,table8.")] = "",
+    style: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="A file to write.")] = None,
+) -> None:
+    """Print the paper's tables with ours beside them, from records."""
+    from rflaf.experiments.formats import FORMATS
+    from rflaf.experiments.paper import TITLES, check_name
+
+    if style not in FORMATS:
+        raise ValueError(f"'--format' must be one of {', '.join(FORMATS)}. Got {style!r}.")
+    records = _records(results)
+    chosen = [check_name(name) for name in _names(names) or TITLES]
+    text = "\n".join(_formatted(name, records, style) for name in chosen)
+    if out is None:
+        typer.echo(text)
+        return
+    from rflaf.files import write_whole
+
+    write_whole(out, text.encode())
+    typer.echo(f"written: {out}")
+
+
+@app.command()
+def report(
+    results: Annotated[Path, typer.Argument(help="A folder that `rflaf reproduce` has written.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The page.")] = Path("report.html"),
+) -> None:
+    """Write one page with all tables, curves and figures; it needs no network."""
+    from rflaf.report import write_report
+
+    _records(results)
+    typer.echo(f"written: {write_report(results, out)}")
+
+
+def _names(text: str) -> list[str] | None:
+    found = [name.strip() for name in text.split(",") if name.strip()]
+    return found or None
+
+
+def _wanted(targets: list[str], figures: bool = False) -> list[str]:
+    from rflaf.experiments.paper import FIGURES, TITLES, check_name
+
+    kind = FIGURES if figures else TITLES
+    found = [*TITLES, *FIGURES] if "all" in targets else [check_name(name) for name in targets]
+    return [name for name in found if name in kind]
+
+
+def _records(folder: Path) -> list[dict[str, Any]]:
+    from rflaf.experiments.records import Store
+
+    records = Store(folder).read()
+    if not records:
+        raise ValueError(f"There are no records in '{folder}'. `rflaf reproduce` writes them.")
+    return records
+
+
+def _formatted(name: str, records: list[dict[str, Any]], style: str) -> str:
+    from rflaf.experiments.formats import FORMATS
+    from rflaf.experiments.tables import make_table
+
+    return FORMATS[style](make_table(name, records))
+
+
+def _run(specs: Any, store: Any, jobs: int) -> None:
+    """Do the runs, with a bar and the time left, and say once what data is missing."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from rflaf.experiments.runner import Event, missing, run_all
+
+    todo = missing(specs, store)
+    if not todo:
+        return
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=len(todo))
+
+        def show(event: Event) -> None:
+            left = "" if event.seconds_left is None else f", {_duration(event.seconds_left)} left"
+            bar.update(task, completed=event.done, description=f"{event.spec.key}{left}")
+            if event.kind == "done" and not console.is_terminal:
+                console.print(f"{event.done}/{event.total} {event.spec.key}{left}", markup=False)
+
+        skipped = run_all(todo, store, jobs=jobs, report=show)
+    for message in dict.fromkeys(event.message for event in skipped):
+        console.print(f"left out, data not available: {message}", markup=False)
+
+
+def _measure(timings: Any, store: Any, quick: bool) -> None:
+    from rich.console import Console
+
+    from rflaf.datasets import DataNotAvailable
+
+    console = Console(stderr=True)
+    for dataset, models in timings:
+        from rflaf.experiments.timing import measure_times
+
+        try:
+            with warnings.catch_warnings(record=True) as caught, console.status("") as status:
+                warnings.simplefilter("always", UserWarning)
+                measure_times(dataset, models, store, quick=quick, report=status.update)
+        except DataNotAvailable as error:
+            console.print(f"left out, data not available: {error}", markup=False)
+            continue
+        for warning in caught:
+            console.print(str(warning.message), markup=False)
+
+
+def _save_figures(store: Any, names: list[str], folder: Path) -> None:
+    from rflaf.experiments.figures import save_figures
+
+    for path in save_figures(store.read(), folder, names):
+        typer.echo(f"written: {path}")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,6 @@
+"""Data sets of the paper and for demonstrations, with the published and the corrected protocol."""
+
+from rflaf.datasets.loading import fetch, info, load, names
+from rflaf.datasets.types import DataNotAvailable, Dataset, File, Info
+
+__all__ = ["DataNotAvailable", "Dataset", "File", "Info", "fetch", "info", "load", "names"]

@@ -1,0 +1,105 @@
+"""Parsed arrays on disk, so that a set is read from text or archives once.
+
+Each set has a folder. In it the arrays of one version of the source files lie in a folder named by
+their digest, written under another name and renamed: processes at work at the same time write the
+same thing, and the first one wins. `sources.json` says which digest a file had at which size and
+time, so that an unchanged file is not hashed again. Whatever fails here costs time, never a result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rflaf.datasets.folders import cache_folder
+from rflaf.datasets.types import Raw
+from rflaf.files import write_whole
+
+_FORMAT = 1  # to be raised when a reader changes what it makes of the same file
+_ARRAYS = [field.name for field in fields(Raw) if field.name != "feature_names"]
+
+
+def kept(name: str, key: str, build: Callable[[], Raw]) -> Raw:
+    """What `build` returns, from the cache if it is there under this key."""
+    digest = hashlib.sha256(f"{_FORMAT} {key}".encode()).hexdigest()[:24]
+    folder = cache_folder() / "parsed" / name / digest
+    raw = _read(folder)
+    if raw is None:
+        raw = build()
+        _write(folder, raw)
+    return raw
+
+
+def digests(name: str, paths: Sequence[Path]) -> list[str]:
+    """SHA-256 of each file; known ones are not computed again while size and time are the same."""
+    index = cache_folder() / "parsed" / name / "sources.json"
+    known = _known(index)
+    found: dict[str, list[Any]] = {}
+    for path in dict.fromkeys(paths):
+        status = path.stat()
+        state = [status.st_size, status.st_mtime_ns]
+        entry: Any = known.get(str(path.resolve()))
+        same = isinstance(entry, list) and len(entry) == 3 and entry[:2] == state
+        found[str(path.resolve())] = entry if same else [*state, sha256(path)]
+    if any(known.get(path) != entry for path, entry in found.items()):
+        with contextlib.suppress(OSError):
+            index.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(index, json.dumps({**known, **found}, indent=1).encode())
+    return [found[str(path.resolve())][2] for path in paths]
+
+
+def sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _known(index: Path) -> dict[str, Any]:
+    try:
+        known = json.loads(index.read_text())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _read(folder: Path) -> Raw | None:
+    """The arrays, mapped into memory; None if they are not there whole."""
+    try:
+        names = json.loads((folder / "names.json").read_text())
+        arrays = {
+            name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+            for name in _ARRAYS
+            if (folder / f"{name}.npy").exists()
+        }
+        if len(arrays["inputs"]) != len(arrays["target"]):
+            raise ValueError("rows and targets do not match")
+        return Raw(feature_names=tuple(names), **arrays)
+    except (OSError, ValueError, TypeError, LookupError, EOFError):
+        shutil.rmtree(folder, ignore_errors=True)  # damaged, or not there at all
+        return None
+
+
+def _write(folder: Path, raw: Raw) -> None:
+    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        temporary.mkdir(parents=True)
+        for name in _ARRAYS:
+            array = getattr(raw, name)
+            if array.size:  # an array of no bytes cannot be mapped
+                np.save(temporary / f"{name}.npy", array, allow_pickle=False)
+        (temporary / "names.json").write_text(json.dumps(raw.feature_names))
+        os.rename(temporary, folder)
+    except OSError:  # no room, no right, or another process was first
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -1,0 +1,44 @@
+"""Where files are looked for, and where this package may write."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from rflaf.datasets.types import File
+
+
+def data_folders() -> list[Path]:
+    """The folders that RFLAF_DATA names, separated as in PATH."""
+    value = os.environ.get("RFLAF_DATA", "")
+    return [Path(part).expanduser() for part in value.split(os.pathsep) if part.strip()]
+
+
+def cache_folder() -> Path:
+    """RFLAF_CACHE, else the user's cache folder, as `pooch.os_cache("rflaf")` has it."""
+    chosen = os.environ.get("RFLAF_CACHE", "").strip()
+    if chosen:
+        return Path(chosen).expanduser()
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA", "") or str(Path.home() / "AppData" / "Local")
+        return Path(local) / "rflaf" / "rflaf" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "rflaf"
+    shared = os.environ.get("XDG_CACHE_HOME", "").strip()
+    return (Path(shared) if shared else Path.home() / ".cache") / "rflaf"
+
+
+def download_folder() -> Path:
+    return cache_folder() / "files"
+
+
+def candidates(file: File) -> list[tuple[Path, File]]:
+    """Each place where a file, or one of its other forms, may lie, the best first."""
+    folders = [*data_folders(), download_folder()]
+    return [(folder / form.path, form) for folder in folders for form in (file, *file.variants)]
+
+
+def find(file: File) -> tuple[Path, File] | None:
+    """The first place where the file lies, and in which form."""
+    return next(((path, form) for path, form in candidates(file) if path.is_file()), None)

@@ -1,0 +1,173 @@
+"""The public functions: names, info, fetch, load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rflaf.datasets import cache, folders, protocols
+from rflaf.datasets.download import DownloadFailed, download
+from rflaf.datasets.readers import BadFile
+from rflaf.datasets.registry import ENTRIES, Entry
+from rflaf.datasets.types import PROTOCOLS, DataNotAvailable, Dataset, File, Info, Protocol, Raw
+
+_ARRAYS_AS_THEY_ARE = {".bin", ".npy"}  # nothing is gained by keeping these a second time
+
+
+def names(available: bool | None = None) -> tuple[str, ...]:
+    """Names of the data sets.
+
+    Parameters
+    ----------
+    available : bool, optional
+        True for those that can be loaded without a download, False for the others, None for all.
+
+    Examples
+    --------
+    >>> from rflaf.datasets import names
+    >>> names()[:3]
+    ('mnist', 'cifar10', 'adult')
+    >>> "friedman1" in names(available=True)
+    True
+    """
+    if available is None:
+        return tuple(ENTRIES)
+    return tuple(
+        name
+        for name, entry in ENTRIES.items()
+        if all(folders.find(file) for file in entry.info.files) == available
+    )
+
+
+def info(name: str) -> Info:
+    """What is known of a data set without reading it.
+
+    Examples
+    --------
+    >>> from rflaf.datasets import info
+    >>> info("protein").n_inputs, info("protein").scale
+    (9, 10.0)
+    """
+    return _entry(name).info
+
+
+def fetch(name: str, progress: bool = True) -> list[Path]:
+    """Find the files of a data set, or download them to the cache folder.
+
+    Parameters
+    ----------
+    name : str
+    progress : bool
+        Show a bar while downloading (tqdm).
+
+    Returns
+    -------
+    paths : list of Path
+        Empty for sets that are made by code or ship with scikit-learn.
+
+    Raises
+    ------
+    DataNotAvailable
+        If a file is nowhere, and cannot be downloaded.
+
+    Examples
+    --------
+    >>> from rflaf.datasets import fetch
+    >>> fetch("iris")
+    []
+    """
+    found = (_have(name, file, progress)[0] for file in _entry(name).info.files)
+    return list(dict.fromkeys(found))
+
+
+def load(name: str, protocol: Protocol = "corrected", *, progress: bool = False) -> Dataset:
+    """Training and test rows of a data set.
+
+    Parameters
+    ----------
+    name : str
+        One of `names()`.
+    protocol : "corrected" or "published"
+        As published, inputs are standardised over all rows, and millionsongs does not predict the
+        year. Corrected, statistics come from the training rows alone, and it does. f1, f2, f3 have
+        their target by sampling as published, and exactly when corrected.
+    progress : bool
+        Show a bar if files must be downloaded.
+
+    Returns
+    -------
+    data : Dataset
+
+    Raises
+    ------
+    DataNotAvailable
+        If a file is nowhere, and cannot be downloaded.
+    ValueError
+        If a file is damaged or is not what its name says, or for an unknown name or protocol.
+
+    Examples
+    --------
+    >>> from rflaf.datasets import load
+    >>> data = load("iris")
+    >>> data.X_train.shape, data.X_test.shape, data.n_classes
+    ((120, 4), (30, 4), 3)
+    """
+    entry = _entry(name)
+    if protocol not in PROTOCOLS:
+        raise ValueError(
+            f"The 'protocol' parameter of load must be one of {PROTOCOLS}. "
+            f"Got {protocol!r} instead."
+        )
+    return protocols.apply(entry, raw(name, protocol, progress=progress), protocol)
+
+
+def _entry(name: str) -> Entry:
+    if name not in ENTRIES:
+        raise ValueError(
+            f"The 'name' of a data set must be one of {', '.join(ENTRIES)}. Got {name!r} instead."
+        )
+    return ENTRIES[name]
+
+
+def raw(name: str, protocol: Protocol = "corrected", *, progress: bool = False) -> Raw:
+    """The columns of a data set as read, before a protocol scales and splits them."""
+    entry = _entry(name)
+    if entry.make is not None:
+        return entry.make(protocol)
+    assert entry.read is not None
+    read = entry.read
+    found = [_have(name, file, progress) for file in entry.info.files]
+    paths = tuple(path for path, _ in found)
+    digests = cache.digests(name, paths)
+    for (path, form), digest in zip(found, digests):
+        # another size is another edition, which is read for what it is
+        if form.sha256 not in (None, digest) and path.stat().st_size == form.bytes:
+            raise BadFile(path, "damaged (its size is right, but its SHA-256 is not).")
+    if all(path.suffix in _ARRAYS_AS_THEY_ARE for path in paths):
+        return read(paths)
+    return cache.kept(name, " ".join(digests), lambda: read(paths))
+
+
+def _have(name: str, file: File, progress: bool) -> tuple[Path, File]:
+    found = folders.find(file)
+    if found is not None:
+        return found
+    form = next((form for form in (file, *file.variants) if form.urls), None)
+    if form is None:
+        raise _missing(name, file, "it is not offered for download")
+    try:
+        return download(form, folders.download_folder(), progress), form
+    except DownloadFailed as error:
+        raise _missing(name, file, f"no download ({error})") from error
+
+
+def _missing(name: str, file: File, reason: str) -> DataNotAvailable:
+    places = "".join(f"\n  {path}" for path, _ in folders.candidates(file))
+    offers = "".join(
+        f"\nIt can be had at {url} and be kept as '{form.path}' in a folder that RFLAF_DATA names."
+        for form in (file, *file.variants)
+        for url in form.urls
+    )
+    return DataNotAvailable(
+        f"The data set '{name}' needs the file '{file.path}': {reason}. It was looked for at"
+        f"{places}{offers}\nAbout the data: {ENTRIES[name].info.source}"
+    )

@@ -1,0 +1,80 @@
+"""A graph under construction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+Array = NDArray[Any]
+Dimension = str | int
+
+# Old enough for every runtime of the last years; nothing below needs a later one.
+OPSET = 17
+IR_VERSION = 8
+
+
+class Graph:
+    """Nodes and constants. Tensors are known by their names.
+
+    Parameters
+    ----------
+    dtype : dtype
+        float32 or float64: of the input, the outputs, and the work on the n × M features. What is
+        n × d or n × C, and so costs little, is float64 in either.
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self._nodes: list[NodeProto] = []
+        self._constants: list[TensorProto] = []
+        self._outputs: list[ValueInfoProto] = []
+
+    def add(self, operator: str, *inputs: str | Array | np.generic, **attributes: Any) -> str:
+        """A node of one output; arrays and NumPy's scalars among the inputs become constants."""
+        names = [x if isinstance(x, str) else self._constant(x) for x in inputs]
+        output = f"{operator.lower()}_{len(self._nodes)}"
+        self._nodes.append(helper.make_node(operator, names, [output], **attributes))
+        return output
+
+    def cast(self, x: str, dtype: Any) -> str:
+        """`x` as numbers of another type."""
+        return self.add("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    def columns(self, x: str, at: Any) -> str:
+        """Some of the columns of a matrix."""
+        return self.add("Gather", x, np.asarray(at, np.int64), axis=1)
+
+    def output(self, name: str, x: str, dtype: Any, *shape: Dimension) -> None:
+        """Give `x` out under a name of its own."""
+        self._nodes.append(helper.make_node("Identity", [x], [name]))
+        self._outputs.append(_describe(name, dtype, shape))
+
+    def model(self, n_features: int, producer: str, version: str) -> ModelProto:
+        """The whole, with the input "X", rows of `n_features` numbers."""
+        graph = helper.make_graph(
+            self._nodes,
+            producer,
+            [_describe("X", self.dtype, ("n", n_features))],
+            self._outputs,
+            self._constants,
+        )
+        return helper.make_model(
+            graph,
+            producer_name=producer,
+            producer_version=version,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+        )
+
+    def _constant(self, values: Array | np.generic) -> str:
+        name = f"constant_{len(self._constants)}"
+        self._constants.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+
+def _describe(name: str, dtype: Any, shape: tuple[Dimension, ...]) -> ValueInfoProto:
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return helper.make_tensor_value_info(name, kind, shape)

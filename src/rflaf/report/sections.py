@@ -1,0 +1,232 @@
+"""What the page has: tables and panels, ready to be shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rflaf.experiments.curves import (
+    Panel,
+    datasets_in,
+    figure1,
+    figure2,
+    figure3,
+    learned_activations,
+    loss_curves,
+    recoveries,
+)
+from rflaf.experiments.formats import HEADER, NOTES, cells_of
+from rflaf.experiments.paper import DATASETS, FIGURES, TITLES
+from rflaf.experiments.records import Record
+from rflaf.experiments.tables import NOT_AVAILABLE, UNITS, Block, Summary, Table, make_table
+from rflaf.report.summary import CLOSE
+
+_MANY_ROWS = 12  # longer tables are folded, but for the first
+_MOST_OTHERS = 200
+_NO_RUNS = "no runs for this yet"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table; `value` is what it is sorted by, where that is a number."""
+
+    text: str
+    value: float | None = None
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table as it is shown. `numeric` says which columns are numbers."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    numeric: tuple[bool, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a section shows under a heading of its own: tables or panels, folded or not."""
+
+    title: str
+    grids: tuple[Grid, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    folded: bool = False
+    legend: bool = True
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page, and a line in its contents. `label` may be empty."""
+
+    id: str
+    label: str
+    title: str
+    parts: tuple[Part, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def sections_of(known: list[Record], other: list[Record]) -> list[Section]:
+    """All sections, in their order; tables and figures also where there is nothing to show."""
+    there = datasets_in(known)
+    always = [_table_section(make_table(name, known), there) for name in TITLES]
+    always += [_figure1(known, there), *_recovery_sections(known)]
+    others = (
+        _activations(known, there),
+        _losses(known, there),
+        _more_datasets(known, there),
+        _others(other),
+    )
+    return [*always, *(section for section in others if section.parts)]
+
+
+def _table_section(table: Table, there: list[str]) -> Section:
+    shown = [block for block in table.blocks if block.rows]
+    missing = dict.fromkeys(block.dataset for block in table.blocks if not block.rows)
+    folded = any(len(block.rows) > _MANY_ROWS for block in shown)
+    parts = tuple(
+        Part(f"{block.dataset}, {UNITS[block.metric]}", (_grid(block),), folded=folded and k > 0)
+        for k, block in enumerate(shown)
+    )
+    notes: tuple[str, ...] = (NOTES,) if shown else ()
+    # a data set that other tables show is there, and only the runs for this one are missing
+    for why, names in (
+        (_NO_RUNS, [name for name in missing if name in there]),
+        (NOT_AVAILABLE, [name for name in missing if name not in there]),
+    ):
+        if names:
+            notes += (f"{', '.join(names)}: {why}.",)
+    number = table.name.removeprefix("table")
+    return Section(table.name, f"Table {number}", table.title, parts, notes)
+
+
+def _grid(block: Block) -> Grid:
+    """A block's cells, without the columns that are empty throughout."""
+    best = block.best()
+    rows = []
+    for row in block.rows:
+        paper = row.paper.value if row.paper else None
+        published, corrected = _mean(row.ours.get("published")), _mean(row.ours.get("corrected"))
+        values = (None, paper, published, row.difference, corrected, None)
+        top = {name: "best" for name, models in best.items() if row.model in models}
+        far = "far" if row.difference is not None and abs(row.difference) > CLOSE else ""
+        kinds = ("", top.get("paper", ""), top.get("published", ""), far, top.get("corrected", ""))
+        texts = cells_of(row, block.metric)
+        rows.append([Cell(*cell) for cell in zip(texts, values, (*kinds, ""))])
+    kept = [k for k in range(len(HEADER)) if any(row[k].text for row in rows)]
+    return Grid(
+        f"{block.dataset}, {UNITS[block.metric]}",
+        tuple(HEADER[k] for k in kept),
+        tuple(tuple(row[k] for k in kept) for row in rows),
+        tuple(k in (1, 2, 3, 4) for k in kept),
+    )
+
+
+def _mean(summary: Summary | None) -> float | None:
+    return None if summary is None else summary.mean
+
+
+def _figure1(known: list[Record], there: list[str]) -> Section:
+    parts = tuple(
+        Part(dataset, panels=tuple(panels))
+        for dataset in sorted(there, key=lambda name: name != "workloads")
+        if (panels := figure1(known, dataset))
+    )
+    notes = ["The paper is dashed; bars are standard deviations over seeds."] if parts else []
+    if "workloads" not in there:
+        notes.append(f"The paper shows workloads: {NOT_AVAILABLE}.")
+    return Section("figure1", "Figure 1", FIGURES["figure1"], parts, tuple(notes))
+
+
+def _recovery_sections(known: list[Record]) -> list[Section]:
+    found = recoveries(known)
+    header = ("function", "method", "median error", "lowest", "highest", "median seconds", "seeds")
+    rows = [
+        (
+            Cell(each.function),
+            Cell(each.method),
+            *(Cell(f"{error:.3f}", error) for error in (
+                each.error, each.runs[0]["error"], each.runs[-1]["error"])),
+            Cell("" if each.seconds is None else f"{each.seconds:.3g}", each.seconds),
+            Cell(str(len(each.runs)), len(each.runs)),
+        )
+        for each in found
+    ]  # fmt: skip
+    grid = Grid("Errors by function and method", header, tuple(rows), (False, False, *[True] * 5))
+    notes = (
+        "Strong: the seed with the median error; others are faint. Errors are relative, in L2 on "
+        "[-2, 2].",
+    )
+    parts: dict[str, tuple[Part, ...]] = {"figure2": (), "figure3": ()}
+    if panels := tuple(figure2(known)):
+        parts["figure2"] = (Part("f1", panels=panels),)
+    for function in dict.fromkeys(each.function for each in found):
+        own = tuple(p for p in figure3(known) if p.title.startswith(f"{function},"))
+        parts["figure3"] += (Part(function, panels=own),)
+    if found:
+        parts["figure3"] += (Part("Errors", (grid,)),)
+    without = (f"f1, f2, f3: {_NO_RUNS}.",)
+    return [
+        Section(name, f"Figure {name[-1]}", FIGURES[name], shown, notes if shown else without)
+        for name, shown in parts.items()
+    ]
+
+
+def _activations(known: list[Record], there: list[str]) -> Section:
+    parts = [
+        Part(dataset, panels=tuple(panels), folded=k > 0, legend=False)
+        for k, dataset in enumerate(there)
+        if (panels := learned_activations(known, dataset))
+    ]
+    note = (
+        "The first seed of each protocol, and up to four more faintly. Scale and sign of an "
+        "activation can be moved into the output weights: each curve is divided by its largest "
+        "value, and has the sign that suits the first best."
+    )
+    return Section("activations", "", "Learned activations", tuple(parts), (note,))
+
+
+def _losses(known: list[Record], there: list[str]) -> Section:
+    parts = [
+        Part(dataset, panels=tuple(panels), folded=True)
+        for dataset in there
+        if (panels := loss_curves(known, dataset))
+    ]
+    note = "Means over seeds. Test losses are solid, training losses dashed."
+    return Section("losses", "", "Loss curves", tuple(parts), (note,))
+
+
+def _more_datasets(known: list[Record], there: list[str]) -> Section:
+    """Data sets that the paper does not have."""
+    parts = []
+    for dataset in there:
+        if dataset in DATASETS:
+            continue
+        blocks = [
+            block
+            for name in ("table8", "table4", "table6", "table7", "table9")
+            for block in make_table(name, known, datasets=[dataset]).blocks
+            if any(s.mean is not None for row in block.rows for s in row.ours.values())
+        ]
+        if blocks:
+            parts.append(Part(dataset, tuple(_grid(block) for block in blocks)))
+    return Section("more", "", "Data sets that the paper does not have", tuple(parts))
+
+
+def _others(other: list[Record]) -> Section:
+    """Whatever no table knows: shown, so that nothing is lost without a word."""
+    rows = []
+    for record in other[:_MOST_OTHERS]:
+        given = record.get("spec")
+        spec = given if isinstance(given, dict) else {}
+        texts = [record.get("key"), record.get("kind"), spec.get("dataset"), spec.get("model")]
+        texts += [record.get("status"), record.get("message") or record.get("error")]
+        rows.append(tuple(Cell("" if text is None else str(text)[:300]) for text in texts))
+    header = ("key", "kind", "data set", "model", "status", "message")
+    grid = Grid("Other records", header, tuple(rows), (False,) * len(header))
+    notes = ["Runs of models that this version does not know, that failed, or of another form."]
+    if len(other) > _MOST_OTHERS:
+        notes.append(f"The first {_MOST_OTHERS} of {len(other)}.")
+    parts = (Part("Records", (grid,)),) if rows else ()
+    return Section("other", "", "Other records", parts, tuple(notes))

@@ -1,0 +1,270 @@
+"""Ridge regression on more features than a Gram matrix allows, by conjugate gradients.
+
+The problem is that of `ridge`, min over V, b of  sum_i w_i |y_i - V' phi_i - b|² / sum_i w_i
++ alpha |V|². The features are computed anew in every pass over the rows, which may come from a
+disk; what is kept are a few vectors of M numbers, a sample of rows for the preconditioner, and as
+many features as the memory allows. Rows that are held out say when to stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf import fused
+from rflaf.solvers.layer import Blocks, Layer, layer_features
+from rflaf.solvers.preconditioner import SampledRows
+from rflaf.solvers.result import Solution
+
+# Rows of the preconditioner. Its Gram matrix costs about as much as three passes over 40,000 rows.
+_SAMPLE = 4000
+_STEP = 3.0  # between one penalty that is tried and the next
+_MOST_PENALTIES = 8
+_LAST = 10  # iterations on all rows, from the weights that the held-out rows have chosen
+_PATIENCE = 3  # iterations without a gain on the held-out rows before a penalty is given up
+_GAIN = 1e-3  # what a penalty has to gain on the last, relatively, for yet another to be tried
+
+Array = NDArray[Any]
+Float64 = NDArray[np.float64]
+Record = dict[str, Any]
+Callback = Callable[[Record], None] | None
+
+
+class System:
+    """(mean of centred phi phi' + alpha) V = mean of centred phi y', and how far V is."""
+
+    def __init__(self, layer: Layer, fit_intercept: bool) -> None:
+        self.layer = layer
+        self.sums = sums = layer.sums()
+        self.rows, self.y_square = sums.rows, sums.y_square
+        if fit_intercept:
+            self.mean, self.y_mean, self.right = sums.mean, sums.y_mean, sums.moment
+        else:
+            self.mean, self.y_mean = np.zeros_like(sums.mean), np.zeros_like(sums.y_mean)
+            self.right = sums.moment + np.outer(sums.mean, sums.y_mean)
+            self.y_square = sums.y_square + sums.y_mean**2
+
+    def product(self, p: Float64) -> Float64:
+        """The matrix without alpha, times p."""
+        return self.layer.normal(p, self.mean @ p) / self.sums.weight
+
+    def intercept(self, v: Float64) -> Float64:
+        return self.y_mean - self.mean @ v
+
+
+class Held:
+    """Held-out rows, and their errors."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        parts = [(y, np.ones(len(y)) if w is None else w) for _, y, w in layer.blocks()]
+        self.y = np.concatenate([y for y, _ in parts]).astype(np.float64)
+        weights = np.concatenate([w for _, w in parts])
+        self.share = weights / weights.sum()
+
+    def errors(self, system: System, v: Float64) -> Float64:
+        return np.asarray(self.layer.forward(v) + system.intercept(v) - self.y)
+
+    def change(self, system: System, direction: Float64) -> Float64:
+        """Of the errors, for a step of length one."""
+        return np.asarray(self.layer.forward(direction) - system.mean @ direction)
+
+    def loss(self, errors: Float64) -> Float64:
+        return np.asarray(self.share @ errors**2)
+
+
+class Descent:
+    """Conjugate gradients from some V on.
+
+    Flexible in the sense of Notay: the next direction is made with the change of the residual, so
+    that rounding in the preconditioner does no harm.
+    """
+
+    def __init__(self, system: System, precondition: SampledRows, alpha: float, v: Float64) -> None:
+        self.system, self.precondition = system, precondition
+        self.move_to(v, alpha)
+
+    def move_to(self, v: Float64, alpha: float) -> None:
+        """Start again from V, with another penalty."""
+        self.v, self.alpha = v, alpha
+        self.r = self.system.right - alpha * v
+        if v.any():
+            self.r -= self.system.product(v)
+        self.precondition.damp(alpha)
+        self.p = self.precondition(self.r)
+        self.size = np.einsum("mc,mc->c", self.r, self.p)
+
+    def step(self) -> Float64:
+        """One iteration; returns how far each column of V has moved along the direction p."""
+        product = self.system.product(self.p) + self.alpha * self.p
+        curve = np.einsum("mc,mc->c", self.p, product)
+        length = np.where(curve > 0, self.size / np.maximum(curve, 1e-300), 0.0)
+        self.moved, before = self.p, self.r
+        self.v = self.v + length * self.p
+        self.r = self.r - length * product
+        z = self.precondition(self.r)
+        change = np.einsum("mc,mc->c", self.r - before, z)
+        turn = np.where(self.size > 0, change / np.maximum(self.size, 1e-300), 0.0)
+        self.p = z + np.maximum(turn, 0.0) * self.p
+        self.size = np.einsum("mc,mc->c", self.r, z)
+        return length
+
+    def losses(self) -> Float64:
+        """The mean squared error of each output on the rows of the system."""
+        rest = self.system.right + self.alpha * self.v + self.r
+        square = self.system.y_square - np.einsum("mc,mc->c", self.v, rest)
+        return np.maximum(square, 0)
+
+
+def solve_cg(
+    sigma: fused.Sigma,
+    w: Array,
+    blocks: Blocks,
+    held: Blocks | None = None,
+    *,
+    alpha: float,
+    search: bool = True,
+    fit_intercept: bool = True,
+    rng: np.random.Generator,
+    memory: int,
+    max_iter: int = 100,
+    tol: float = 1e-4,
+    callback: Callback = None,
+) -> Solution:
+    """Output weights for the features sigma(X W).
+
+    Parameters
+    ----------
+    sigma : Table or Direct
+    w : array, d × M
+    blocks : callable
+        Gives a fresh iterator over blocks (x, y, weights or None) of the rows to fit to, the same
+        each time it is called. x may be sparse, y is n × C.
+    held : callable, optional
+        The same for rows that say when to stop, and which penalty is best. They are added to the
+        others for a few last iterations. Without them the iterations go on to `tol`.
+    alpha : float
+        The penalty, or with `search` and held-out rows the one to start from.
+    memory : int
+        Bytes to use: for the preconditioner's rows, and for features that need not be computed
+        again.
+    max_iter, tol : int, float
+        Iterations for one penalty, and the fall of the preconditioned residual that ends them.
+    callback : callable, optional
+        Called with the record of every iteration.
+    """
+    layer = Layer(sigma, w, blocks)
+    system = System(layer, fit_intercept)
+    room = max(memory - _working_set(*system.right.shape), 0)
+    precondition = _sample(layer, system, rng, room // 2)
+    layer.keep(room - precondition.nbytes)
+    state = Descent(system, precondition, alpha, np.zeros_like(system.right))
+    if held is None:
+        path = [_converge(state, max_iter, tol, callback)]
+        return _solution(system, state.v, alpha, path)
+    judge = Held(Layer(sigma, w, held))
+    best, path = _search(state, judge, search, max_iter, tol, callback)
+    layer.add(held)
+    system = System(layer, fit_intercept)
+    state = Descent(system, precondition, best.alpha, best.v)
+    _converge(state, _LAST, tol, callback)
+    return _solution(system, state.v, best.alpha, path)
+
+
+class Best(NamedTuple):
+    """The least held-out loss so far, and where it was."""
+
+    loss: float
+    alpha: float
+    v: Float64
+    record: Record
+
+
+def _search(
+    state: Descent, judge: Held, search: bool, max_iter: int, tol: float, callback: Callback
+) -> tuple[Best, list[Record]]:
+    """Walk over penalties in whichever direction the held-out error falls.
+
+    Each starts from the best weights so far, so that most take a few iterations.
+    """
+    best = _stop_early(state, judge, max_iter, tol, callback)
+    path = [best.record]
+    for direction in (1 / _STEP, _STEP) if search else ():
+        gained = False
+        while len(path) < _MOST_PENALTIES:
+            state.move_to(best.v, best.alpha * direction)
+            found = _stop_early(state, judge, max_iter, tol, callback)
+            path.append(found.record)
+            if found.loss > (1 - _GAIN) * best.loss:
+                break
+            best, gained = found, True
+        if gained:
+            break
+    return best, path
+
+
+def _stop_early(state: Descent, judge: Held, max_iter: int, tol: float, callback: Callback) -> Best:
+    """Iterate until the residual has fallen by `tol`, or the held-out loss does not fall."""
+    errors = judge.errors(state.system, state.v)
+    losses, v, first, since, count = judge.loss(errors), state.v, state.size.max(), 0, 0
+    while count < max_iter and since < _PATIENCE and state.size.max() > tol**2 * first:
+        length = state.step()
+        errors = errors + length * judge.change(state.system, state.moved)
+        now = judge.loss(errors)
+        count += 1
+        since = 0 if now.mean() < (1 - _GAIN / 10) * losses.mean() else since + 1
+        if now.mean() < losses.mean():
+            losses, v = now, state.v
+        _tell(callback, state, float(now.mean()))
+    loss = float(losses.mean())
+    record = {"alpha": state.alpha, "loss": loss, "losses": losses.tolist(), "steps": count}
+    return Best(loss, state.alpha, v, record)
+
+
+def _converge(state: Descent, max_iter: int, tol: float, callback: Callback) -> Record:
+    """Iterate until the residual has fallen by `tol`; the losses are those of the rows fitted."""
+    first, count = state.size.max(), 0
+    while count < max_iter and state.size.max() > tol**2 * first:
+        state.step()
+        count += 1
+        _tell(callback, state, float(state.losses().mean()))
+    losses = state.losses()
+    loss = float(losses.mean())
+    return {"alpha": state.alpha, "loss": loss, "losses": losses.tolist(), "steps": count}
+
+
+def _tell(callback: Callback, state: Descent, loss: float) -> None:
+    if callback is not None:
+        residual = float(np.sqrt(np.maximum(state.size, 0).mean()))
+        callback({"alpha": state.alpha, "loss": loss, "residual": residual})
+
+
+def _solution(system: System, v: Float64, alpha: float, path: list[Record]) -> Solution:
+    return Solution(v, system.intercept(v), alpha, path)
+
+
+def _sample(layer: Layer, system: System, rng: np.random.Generator, room: int) -> SampledRows:
+    """The preconditioner, from rows drawn at random; there are no more than fit into `room`."""
+    m, itemsize = layer.w.shape[1], layer.w.itemsize
+    wanted = min(_SAMPLE, 2 * m, max(room // (m * itemsize), 50), system.rows)
+    chosen = np.sort(rng.choice(system.rows, wanted, replace=False))
+    sample = np.empty((wanted, m), layer.w.dtype)
+    seen = filled = 0
+    for x, y, weights in layer.blocks():
+        at = chosen[(chosen >= seen) & (chosen < seen + len(y))] - seen
+        rows = sample[filled : filled + len(at)]
+        layer_features(layer.sigma, x[at], layer.w, out=rows)
+        rows -= system.mean.astype(rows.dtype)
+        if weights is not None:
+            mean_weight = system.sums.weight / system.rows
+            rows *= np.sqrt(weights[at, None] / mean_weight).astype(rows.dtype)
+        seen, filled = seen + len(y), filled + len(at)
+    return SampledRows(sample)
+
+
+def _working_set(m: int, outputs: int) -> int:
+    """Bytes of the vectors of M numbers, and of the strips at work."""
+    return 8 * m * outputs * 30 + (1 << 28)

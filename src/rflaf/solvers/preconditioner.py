@@ -1,0 +1,55 @@
+"""A preconditioner from a sample of rows.
+
+With the features B of s rows, centred and over the root of s, B'B is an estimate of the second
+moments that decide how slowly conjugate gradients go, and (B'B + mu)^-1 costs two products with B
+and one s × s Cholesky factor, by Woodbury's identity: no M × M matrix is made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from rflaf.solvers.ridge import cholesky_with_floor
+
+Array = NDArray[Any]
+Float64 = NDArray[np.float64]
+
+
+class SampledRows:
+    """(B'B + mu)^-1 for the centred features of some rows, s × M, times the roots of weights."""
+
+    def __init__(self, features: Array) -> None:
+        self.rows = features
+        self.gram = np.zeros((len(features), len(features)))
+        step = max(1, (1 << 25) // max(len(features), 1))
+        for start in range(0, features.shape[1], step):
+            part = features[:, start : start + step]
+            self.gram += part @ part.T  # float32 will do: no more than a guess is needed
+        self.gram /= max(len(features), 1)
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows.nbytes + 2 * self.gram.nbytes
+
+    def damp(self, mu: float) -> None:
+        """Set mu."""
+        self.mu = mu
+        self.factor = cholesky_with_floor(self.gram, mu)
+
+    def __call__(self, r: Float64) -> Float64:
+        """(B'B + mu)^-1 r."""
+        n = len(self.rows)
+        step = max(1, (1 << 22) // self.rows.shape[1])
+        parts = [slice(k, min(k + step, n)) for k in range(0, n, step)]
+        inner = np.empty((n, r.shape[1]))
+        for at in parts:
+            inner[at] = self.rows[at].astype(np.float64) @ r
+        inner = linalg.cho_solve((self.factor, True), inner, check_finite=False)
+        out = r.copy()
+        for at in parts:
+            out -= self.rows[at].astype(np.float64).T @ (inner[at] / n)
+        return out / self.mu

@@ -1,0 +1,118 @@
+"""Several models on one table, by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from rflaf.estimators import RFLAFClassifier, RFLAFRegressor
+from rflaf.tabular.columns import TableError, prepare
+from rflaf.tabular.model import split_target, table_pipeline
+
+PENALTIES = np.logspace(-4, 4, 17)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One model's line: its score in each fold, and the seconds of a fit and of a prediction."""
+
+    model: str
+    metric: str
+    scores: tuple[float, ...]
+    fit_seconds: float
+    predict_seconds: float
+
+    @property
+    def mean(self) -> float:
+        """Of the folds' scores."""
+        return float(np.mean(self.scores))
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation between the folds."""
+        return float(np.std(self.scores, ddof=1))
+
+
+def compare_models(
+    table: Any,
+    target: str,
+    *,
+    task: str = "auto",
+    drop: Sequence[str] = (),
+    n_components: int = 1000,
+    folds: int = 5,
+    seed: int | None = 0,
+) -> Iterator[Comparison]:
+    """Learned and fixed activations, a linear model and gradient boosting, one after the other.
+
+    "Fixed" random features have ReLU or tanh as their activation and no metric; their penalty is
+    chosen as RFLAF's is. All models get the same columns and the same folds.
+
+    Parameters
+    ----------
+    table, target, task, drop, n_components
+        As for `fit_table`.
+    folds : int
+        At least 2. The score is R² or the accuracy.
+    seed : int, optional
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rflaf.tabular import compare_models
+    >>> table = load_diabetes(as_frame=True).frame
+    >>> lines = compare_models(table, "target", n_components=50, folds=2)
+    >>> next(lines).model
+    'RFLAF, learned activation'
+    """
+    table, chosen, columns = split_target(table, target, task, drop)
+    if not 2 <= folds <= len(table):
+        raise TableError(f"'folds' must be between 2 and the {len(table)} rows. Got {folds}.")
+    rows, classes = prepare(table, columns), chosen.name == "classification"
+    splitter: Any = KFold(folds, shuffle=True, random_state=seed)
+    if classes:
+        if np.unique(chosen.values, return_counts=True)[1].min() < folds:
+            raise TableError(f"A class of {target!r} has fewer than {folds} rows, one a fold.")
+        splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    for name, model in _models(classes, n_components, seed).items():
+        found = cross_validate(
+            table_pipeline(columns, model),
+            rows,
+            chosen.values,
+            cv=splitter,
+            scoring="accuracy" if classes else "r2",
+            error_score="raise",
+        )
+        yield Comparison(
+            name,
+            "accuracy" if classes else "R²",
+            tuple(map(float, found["test_score"])),
+            float(np.mean(found["fit_time"])),
+            float(np.mean(found["score_time"])),
+        )
+
+
+def _models(classes: bool, n_components: int, seed: int | None) -> dict[str, Any]:
+    kind: Any = RFLAFClassifier if classes else RFLAFRegressor
+    linear: Any = LogisticRegression(max_iter=1000) if classes else RidgeCV(PENALTIES)
+    boosting: Any = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+    fixed = {
+        f"random features, {name}": kind(
+            n_components, activation=name, metric="none", random_state=seed
+        )
+        for name in ("relu", "tanh")
+    }
+    return {
+        "RFLAF, learned activation": kind(n_components, random_state=seed),
+        **fixed,
+        "linear": make_pipeline(StandardScaler(), linear),
+        "gradient boosting": boosting(random_state=seed),
+    }

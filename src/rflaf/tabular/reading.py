@@ -1,0 +1,154 @@
+"""Tables from files, and to files."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rflaf.files import write_whole
+from rflaf.tabular.columns import TableError, pandas
+
+TABLES = (".csv", ".csv.gz", ".parquet")
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    separator: str = ",",
+    missing: Sequence[str] = (),
+    strings: Iterable[str] = (),
+) -> Any:
+    """A table from a file that ends in .csv, .csv.gz or .parquet.
+
+    Parameters
+    ----------
+    path : str or path
+    separator : str
+        Between the fields of a CSV file.
+    missing : sequence of str
+        What stands for a missing value in a CSV file, besides an empty field, "NA", "null" and the
+        like.
+    strings : names
+        Columns of a CSV file whose values are kept as they are written, so that "01" stays "01".
+
+    Returns
+    -------
+    pandas.DataFrame
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from rflaf.tabular import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "some.csv"
+    ...     _ = path.write_text("a,b\\n1,x\\n2,?\\n")
+    ...     read_table(path, missing=["?"])["b"].isna().tolist()
+    [False, True]
+    """
+    pandas()  # says what to install before anything else goes wrong
+    path = Path(path)
+    ending = _ending(path, "read")
+    if not path.is_file():
+        raise TableError(f"There is no file '{path}'.")
+    if ending == ".parquet":
+        table = _read_parquet(path)
+    else:
+        table = _read_csv(path, separator, missing, set(strings))
+    if len(table) == 0:
+        raise TableError(f"'{path}' has no rows.")
+    return table
+
+
+def write_table(table: Any, path: str | os.PathLike[str]) -> None:
+    """Write a DataFrame without its index, as CSV or Parquet by the name's ending.
+
+    The file appears whole or not at all.
+    """
+    path = Path(path)
+    ending = check_output(path)
+    if ending == ".parquet":
+        buffer = io.BytesIO()
+        table.to_parquet(buffer, index=False)
+        data = buffer.getvalue()
+    else:
+        data = table.to_csv(index=False, lineterminator="\n").encode()
+        data = gzip.compress(data, mtime=0) if ending == ".csv.gz" else data
+    write_whole(path, data)
+
+
+def check_output(path: str | os.PathLike[str], endings: Sequence[str] = TABLES) -> str:
+    """The ending of a file that can be written; an error before the work and not after it."""
+    path = Path(path)
+    ending = _ending(path, "written", endings)
+    if path.is_dir():
+        raise TableError(f"'{path}' is a folder. Expected the name of a file.")
+    if not path.parent.is_dir():
+        raise TableError(f"There is no folder '{path.parent}' to write '{path.name}' to.")
+    return ending
+
+
+def _ending(path: Path, what: str, endings: Sequence[str] = TABLES) -> str:
+    for ending in endings:
+        if path.name.lower().endswith(ending):
+            return ending
+    raise TableError(
+        f"'{path}' cannot be {what}: its name must end in {', '.join(endings[:-1])}"
+        f"{' or ' if len(endings) > 1 else ''}{endings[-1]}."
+    )
+
+
+def _read_csv(path: Path, separator: str, missing: Sequence[str], strings: set[str]) -> Any:
+    pd = pandas()
+    common = {"sep": separator, "encoding": "utf-8-sig"}
+    try:
+        head = pd.read_csv(
+            path, header=None, nrows=1, dtype=str, keep_default_na=False, **common
+        ).iloc[0]
+        _check_names(path, [name for name in head if name])
+        with warnings.catch_warnings():
+            # a row that is longer than the header would shift or lose values
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(
+                path,
+                index_col=False,
+                low_memory=False,
+                na_values=list(missing),
+                dtype=dict.fromkeys(strings & set(head), str),
+                **common,
+            )
+    except pd.errors.EmptyDataError as error:
+        raise TableError(f"'{path}' is empty.") from error
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        reason = " ".join(str(error).split())
+        raise TableError(f"'{path}' is not a regular CSV file: {reason}") from error
+    except UnicodeDecodeError as error:
+        raise TableError(f"'{path}' is not UTF-8 text: {error}") from error
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise TableError(f"'{path}' is not a whole gzip file: {error}") from error
+
+
+def _read_parquet(path: Path) -> Any:
+    pd = pandas()
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError("Parquet files need pyarrow: pip install 'rflaf[parquet]'.") from error
+    try:
+        table = pd.read_parquet(path, engine="pyarrow")
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        raise TableError(f"'{path}' is not a whole Parquet file: {error}") from error
+    table.columns = table.columns.map(str)
+    _check_names(path, list(table.columns))
+    return table.reset_index(drop=True)
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise TableError(f"'{path}' has several columns of the name {twice[0]!r}.")

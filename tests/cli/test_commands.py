@@ -1,0 +1,305 @@
+"""The command line, run in this process."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import rflaf
+from rflaf.cli import COMMANDS, load_app
+from rflaf.cli import demo as demo_command
+from rflaf.cli.console import plain
+from rflaf.cli.plot import braille
+from tests.tabular.test_model import table
+
+ROOT = Path(__file__).parent.parent.parent
+app = load_app()
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = table()
+    frame.to_csv("train.csv", index=False)
+    frame.assign(paid=np.where(frame["y"] > 1, "yes", "no")).drop(columns="y").to_parquet(
+        "classes.parquet"
+    )
+    return tmp_path
+
+
+def fit_small(*more, code=0, source="train.csv", target="y"):
+    return run("fit", source, "--target", target, "--components", 30, *more, code=code)
+
+
+def test_fit_predict_inspect(here):
+    said = fit_small().output
+    assert "Regression, because 'y' holds numbers that are not whole" in said
+    assert "held-out rows: R²" in said
+    run("predict", "model.skops", "train.csv", "--std", "--keep", "x")
+    found = pd.read_csv("predictions.csv")
+    assert list(found) == ["x", "prediction", "std"]
+    model = rflaf.load("model.skops")
+    np.testing.assert_allclose(found["prediction"], model.predict(pd.read_csv("train.csv")))
+    said = run("inspect", "model.skops", "--png", "a.png").output
+    for part in ("Regression of 'y'", "R²", "town", "category", "σ(z)", "RFLAFRegressor"):
+        assert part in said
+    assert (here / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert not list(here.glob(".*"))  # nothing temporary is left
+
+
+def test_classes_with_probabilities(here):
+    said = fit_small("--out", "c.skops", source="classes.parquet", target="paid").output
+    assert "Classification, because 'paid' holds strings" in said
+    assert "accuracy" in said
+    run("predict", "c.skops", "classes.parquet", "--probabilities", "--out", "p.parquet")
+    found = pd.read_parquet("p.parquet")
+    assert list(found) == ["prediction", "p(no)", "p(yes)"]
+    assert set(found["prediction"]) == {"no", "yes"}
+    assert "no, yes" in run("inspect", "c.skops").output
+
+
+def test_columns_are_matched_by_name(here):
+    fit_small()
+    run("predict", "model.skops", "train.csv", "--out", "one.csv")
+    frame = pd.read_csv("train.csv")
+    frame[["town", "wet", "x", "noise"]].assign(extra=1).to_csv("mixed.csv", index=False)
+    result = run("predict", "model.skops", "mixed.csv", "--out", "two.csv")
+    assert "'extra'" in result.stderr
+    assert Path("one.csv").read_text() == Path("two.csv").read_text()
+    frame.drop(columns="town").to_csv("less.csv", index=False)
+    assert "lacks column 'town'" in run("predict", "model.skops", "less.csv", code=1).stderr
+
+
+def test_codes_keep_their_zeros(here):
+    frame = table()
+    frame["town"] = np.where(frame["wet"], "01", "x")
+    frame["y"] = 3.0 * frame["wet"] + 0.1 * frame["x"]
+    frame[["town", "x", "y"]].to_csv("codes.csv", index=False)
+    fit_small(source="codes.csv")
+    frame = frame[frame["wet"]]  # all codes look like numbers now
+    frame[["town", "x"]].to_csv("new.csv", index=False)
+    run("predict", "model.skops", "new.csv")
+    assert pd.read_csv("predictions.csv")["prediction"].mean() > 2.5
+
+
+def test_notes_about_what_was_left_out(here):
+    frame = table().assign(nothing=None)
+    frame.loc[:4, "y"] = None
+    frame.to_csv("train.csv", index=False)
+    err = fit_small().stderr
+    assert "5 rows without 'y'" in err
+    assert "'nothing'" in err
+
+
+def test_errors_are_one_line_and_name_the_way_out(here):
+    frame = table().assign(**{"full name": [f"n{k}" for k in range(60)], "day": "2024-02-03"})
+    frame.to_csv("people.csv", index=False)
+    err = fit_small(source="people.csv", code=1).stderr
+    assert "'full name' holds free text (60 values in 60 rows)" in err
+    assert "--drop 'full name' --drop day" in err
+    assert err.count("\n") == 1
+    fit_small("--drop", "full name", "--drop", "day", source="people.csv")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["fit", "none.csv", "-t", "y"], 1, "no file 'none.csv'"),
+        (["fit", "train.csv", "-t", "z"], 1, "no column 'z'"),
+        (["fit", "train.csv", "-t", "y", "--out", "m.pkl"], 1, ".skops"),
+        (["fit", "train.csv", "-t", "y", "--out", "no/m.skops"], 1, "no folder"),
+        (["fit", "train.csv", "-t", "y", "--task", "classification"], 1, "not whole"),
+        (["fit", "train.csv", "-t", "y", "--activation", "magic"], 1, "'activation'"),
+        (["fit", "train.csv"], 2, "--target"),
+        (["fit", "train.csv", "-t", "y", "--task", "both"], 2, "both"),
+        (["fit", "train.csv", "-t", "y", "--components", "0"], 2, "components"),
+        (["predict", "none.skops", "train.csv"], 1, "no file 'none.skops'"),
+        (["predict", "train.csv", "train.csv"], 1, "not a model file"),
+        (["predict", "plain.skops", "train.csv"], 1, "RandomFeatures"),
+        (["inspect", "plain.skops"], 1, "without a fitted activation"),
+        (["compare", "train.csv", "-t", "y", "--folds", "99"], 1, "'folds'"),
+        (["plan"], 2, "--epsilon"),
+        (["plan", "-n", "5"], 2, "--epsilon"),
+        (["plan", "--epsilon", "-1"], 1, "epsilon"),
+        (["data", "get", "nothing"], 1, "nothing"),
+        (["unknown"], 2, "unknown"),
+    ],
+)
+def test_exit_codes(arguments, code, message, here):
+    rflaf.save(rflaf.RandomFeatures(5), "plain.skops")
+    before = set(here.iterdir())
+    assert message in run(*arguments, code=code).stderr
+    assert set(here.iterdir()) == before
+
+
+def test_debug_raises(here):
+    result = CliRunner().invoke(app, ["--debug", "fit", "none.csv", "-t", "y"])
+    assert isinstance(result.exception, ValueError)
+
+
+def test_an_unforeseen_error_says_its_kind(here, monkeypatch):
+    def broken(*_, **__):
+        raise KeyError("inner")
+
+    monkeypatch.setattr("rflaf.tabular.read_table", broken)
+    assert "KeyError: 'inner' (--debug shows where)" in fit_small(code=1).stderr
+
+
+def test_ctrl_c(here, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rflaf.tabular.fit_table", interrupted)
+    before = set(here.iterdir())
+    assert "Interrupted" in fit_small(code=130).stderr
+    assert set(here.iterdir()) == before
+
+
+def test_missing_extras_are_named(here, monkeypatch):
+    fit_small()
+    for module, extra, arguments in (
+        ("pyarrow", "parquet", ["fit", "classes.parquet", "-t", "paid"]),
+        ("skops.io", "io", ["inspect", "model.skops"]),
+        ("skops.io", "io", ["fit", "train.csv", "-t", "y"]),
+        ("jinja2", "report", ["demo", "--out", "d"]),
+        ("pandas", "cli", ["fit", "train.csv", "-t", "y"]),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, module, None)
+            patch.delitem(sys.modules, "rflaf.report.demo", raising=False)
+            assert f"rflaf[{extra}]" in run(*arguments, code=1).stderr
+
+
+def test_compare_writes_its_table(here):
+    said = run("compare", "train.csv", "-t", "y", "--components", 20, "--folds", 2,
+               "--out", "scores.csv").output  # fmt: skip
+    assert "gradient boosting" in said
+    assert re.search(r"-?\d\.\d{4} ± \d\.\d{4}", said)
+    assert len(pd.read_csv("scores.csv")) == 5
+
+
+def test_plan_both_ways():
+    said = run("plan", "--epsilon", 0.5, "--constants", "sharp").output
+    assert "excess risk <= 0.5 with probability 0.9" in said
+    sizes = ["-n", 10_000, "-M", 1000, "-N", 128, "--width", 0.3]
+    assert "13.84" in run("plan", *sizes, "--constants", "sharp").output
+
+
+def test_data(monkeypatch, tmp_path):
+    monkeypatch.setenv("RFLAF_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert "iris" in run("data", "list").output
+    assert "needs no file" in run("data", "get", "iris").output
+    assert "4 inputs, classification" in run("data", "check", "iris").output
+
+
+def test_version_and_help():
+    assert run("--version").output == f"rflaf {rflaf.__version__}\n"
+    said = run("--help").output
+    assert all(name in said for name in COMMANDS)
+
+
+# ---- hostile names and values
+
+words = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from(list(",\"'\n<>&[]{}=\t;")),
+    min_size=1,
+    max_size=12,
+).filter(lambda text: text.strip() and not text.startswith("\ufeff"))
+NA = pd._libs.parsers.STR_NA_VALUES
+
+
+@settings(max_examples=12)
+@given(
+    names=st.lists(words, min_size=3, max_size=3, unique=True),
+    levels=st.lists(words.filter(lambda text: text not in NA), min_size=2, max_size=2, unique=True),
+)
+def test_any_names_and_values_make_the_round_trip(names, levels, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hostile")
+    rng = np.random.default_rng(0)
+    number, category, target = names
+    first = rng.random(40) < 0.5
+    frame = pd.DataFrame({number: rng.normal(size=40), category: np.where(first, *levels)})
+    frame[target] = 5.0 * first + 0.1 * frame[number]
+    frame.to_csv(folder / "t.csv", index=False)
+    model, out = folder / "m.skops", folder / "p.csv"
+    run("fit", folder / "t.csv", f"--target={target}", "--components", 20, "--out", model)
+    run("predict", model, folder / "t.csv", "--out", out)
+    assert np.corrcoef(pd.read_csv(out)["prediction"], frame[target])[0, 1] > 0.9
+    said = run("inspect", model).output
+    assert plain(number.split("\n")[0])[:3].strip() in said
+
+
+def test_a_terminal_is_not_steered():
+    assert plain("a\x1b[31mb\r") == "a\\x1b[31mb\\r"
+    assert plain("[bold]x[/bold]") == "[bold]x[/bold]"
+
+
+# ---- demo
+
+
+def small_demo(monkeypatch, name="tiny"):
+    X, y = np.random.default_rng(0).normal(size=(2, 60, 3))[0], np.arange(60.0)
+    data = demo_command.DataSet(name, "a <script>set</script>", "regression", X, y)
+    monkeypatch.setattr(demo_command, "data_sets", lambda: [data])
+    monkeypatch.setattr(demo_command, "COMPONENTS", 20)
+
+
+def test_demo(here, monkeypatch):
+    small_demo(monkeypatch, "<script>alert(1)</script>\"'")
+    said = run("demo", "--out", "made/here").output
+    assert "RBFSampler" in said
+    page = (here / "made" / "here" / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert page.count("<polyline") == 1
+    assert "prefers-color-scheme: dark" in page
+    assert not re.search(r'(?:src|href)="|url\(|@import', page)  # self-contained
+
+
+def test_the_demo_sets_are_what_they_say():
+    assert [(d.name, len(d.X), d.task) for d in demo_command.data_sets()] == [
+        ("diabetes", 442, "regression"),
+        ("digits", 1797, "classification"),
+        ("friedman1", 1500, "regression"),
+    ]
+
+
+def test_braille_draws_what_it_is_given():
+    flat = braille([0.0, 1.0], [2.0, 2.0], width=4, height=3)
+    assert flat.count("⠉⠉⠉⠉") == 1
+    rising = braille([0.0, 1.0], [0.0, 1.0], width=2, height=2).splitlines()
+    assert rising[0][-2] == "⠀" != rising[0][-1]
+    assert rising[1][-2] != "⠀"
+    assert "1 ┤" in rising[0]
+
+
+# ---- the document
+
+
+def test_every_command_in_the_document_exists():
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "docs" / "cli.md").read_text(), re.DOTALL)
+    lines = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    shown = set()
+    for line in lines:
+        _, *words_ = line.split()
+        depth = 2 if words_[0] == "data" else 1
+        if words_[0].startswith("-"):
+            continue
+        shown.add(words_[0])
+        said = re.sub(r"\s+", " ", run(*words_[:depth], "--help").output)
+        for option in (w.split("=")[0] for w in words_ if re.fullmatch(r"--?[A-Za-z][\w-]*", w)):
+            assert option in said, line
+    assert shown >= set(COMMANDS)

@@ -1,0 +1,90 @@
+"""solver='cg': the regressor without a Gram matrix."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_friedman1
+
+from rflaf import RFLAFRegressor
+from rflaf.data import Blocks
+from rflaf.estimators import memory
+from rflaf.estimators.wide import takes_cg
+
+FAST = {"n_components": 120, "max_iter": 4, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def friedman():
+    X, y = make_friedman1(500, noise=0.5, random_state=0)
+    return X[:400], y[:400], X[400:], y[400:]
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("fit_intercept", [True, False], ids=["b", "no b"])
+def test_it_agrees_with_ridge_at_the_same_penalty(friedman, outputs, fit_intercept):
+    X, y, X_test, _ = friedman
+    Y = y if outputs == 1 else np.column_stack([y, X[:, 0] - y])
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    options = {**FAST, "alpha": 1e-2, "fit_intercept": fit_intercept}
+    ridge, cg = (
+        RFLAFRegressor(solver=solver, **options).fit(X, Y, sample_weight=weights)
+        for solver in ("ridge", "cg")
+    )
+    expected, got = ridge.predict(X_test), cg.predict(X_test)
+    assert got.shape == expected.shape
+    assert cg.coef_.shape == ridge.coef_.shape
+    assert np.shape(cg.intercept_) == np.shape(ridge.intercept_)
+    assert np.linalg.norm(got - expected) < 1e-3 * np.linalg.norm(expected - expected.mean(0))
+
+
+def test_penalty_noise_and_seed(friedman):
+    X, y, X_test, y_test = friedman
+    first, second = (RFLAFRegressor(solver="cg", **FAST).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+    assert first.alpha_ in [record["alpha"] for record in first.alpha_path_]
+    assert 0.3 < first.noise_ < 3
+    assert first.score(X_test, y_test) > 0.8
+    assert len(first.history_) > 0
+
+
+def test_what_it_cannot_do(friedman):
+    X, y, X_test, _ = friedman
+    model = RFLAFRegressor(solver="cg", **FAST)
+    with pytest.raises(ValueError, match=r"partial_fit needs solver 'auto' or 'ridge'. Got 'cg'"):
+        model.partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"'return_std' needs .* solver='cg'"):
+        model.fit(X, y).predict(X_test, return_std=True)
+
+
+@pytest.mark.parametrize("n", [1, 5, 40])
+def test_few_rows(friedman, n):
+    X, y, X_test, _ = friedman
+    model = RFLAFRegressor(solver="cg", **FAST).fit(X[:n], y[:n])
+    assert np.isfinite(model.predict(X_test)).all()
+
+
+def test_auto_takes_what_fits_and_is_cheaper():
+    assert takes_cg("cg", 1000, 10, None)
+    assert not takes_cg("ridge", 10**6, 10**6, None)
+    assert not takes_cg("auto", 10**6, 1000, None)
+    assert takes_cg("auto", 36_000, 30_000, 10**12)
+    assert not takes_cg("auto", 10**7, 6000, 10**12)
+    assert takes_cg("auto", 10**7, 6000, 10**9)
+
+
+def test_auto_fits_what_the_memory_does_not_allow_otherwise(friedman):
+    X, y, X_test, y_test = friedman
+    model = RFLAFRegressor(**FAST, memory=10**5).fit(X, y)
+    assert "steps" in model.alpha_path_[0]
+    assert model.score(X_test, y_test) > 0.8
+    with pytest.raises(MemoryError, match="n_components=120"):
+        RFLAFRegressor(**FAST, solver="ridge", memory=10**5).fit(X, y)
+
+
+def test_a_source_gives_the_model_of_the_arrays(friedman, monkeypatch):
+    X, y, X_test, _ = friedman
+    monkeypatch.setattr(memory, "sample_rows", lambda *_: 300)
+    options = {**FAST, "solver": "cg"}
+    whole = RFLAFRegressor(**options).fit(X, y)
+    streamed = RFLAFRegressor(**options).fit(Blocks([(X[:150], y[:150]), (X[150:], y[150:])]))
+    expected = whole.predict(X_test)
+    np.testing.assert_allclose(streamed.predict(X_test), expected, atol=1e-3 * expected.std())

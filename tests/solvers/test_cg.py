@@ -1,0 +1,195 @@
+"""Conjugate gradients: the ridge solution without a Gram matrix."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from rflaf import fused
+from rflaf.bases import RBF, Fixed
+from rflaf.fused import threads
+from rflaf.solvers import layer as layer_module
+from rflaf.solvers.cg import solve_cg
+from rflaf.solvers.layer import Layer
+from rflaf.solvers.preconditioner import SampledRows
+from rflaf.solvers.ridge import NormalEquations
+from rflaf.solvers.sketches import features
+
+N, D, M = 700, 3, 60
+
+
+@pytest.fixture
+def sigma():
+    return fused.basis_layout(RBF(9)).table(np.random.default_rng(1).standard_normal(9))
+
+
+@pytest.fixture
+def data(rng):
+    x = rng.standard_normal((N, D)).astype(np.float32)
+    y = np.column_stack([np.sin(2 * x[:, 0]) + 3, x[:, 1] * x[:, 2]])
+    w = (0.4 * rng.standard_normal((D, M))).astype(np.float32)
+    return x, y, w, rng.uniform(0.2, 2, N)
+
+
+def source(x, y, weights=None, step=250):
+    def blocks():
+        for k in range(0, x.shape[0], step):
+            at = slice(k, k + step)
+            yield x[at], y[at], None if weights is None else weights[at]
+
+    return blocks
+
+
+def exact(sigma, x, y, w, weights, alpha, fit_intercept=True):
+    sums = NormalEquations.empty(w.shape[1], y.shape[1])
+    sums.add(features(sigma, x, w)[1].astype(np.float64), y, weights)
+    return sums.solve(alpha, fit_intercept)
+
+
+def predictions(sigma, x, w, solution):
+    return fused.apply(sigma, np.asarray(x @ w)) @ solution.coef + solution.intercept
+
+
+def solve(sigma, x, y, w, weights=None, held=None, **options):
+    options = {"alpha": 1e-3, "memory": 1 << 30, "tol": 1e-6, "max_iter": 300, **options}
+    options.setdefault("rng", np.random.default_rng(0))
+    return solve_cg(sigma, w, source(x, y, weights), held, **options)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False], ids=["b", "no b"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("alpha", [1.0, 1e-3])
+def test_the_solution_is_that_of_the_normal_equations(sigma, data, weighted, fit_intercept, alpha):
+    x, y, w, weights = data
+    weights = weights if weighted else None
+    found = solve(sigma, x, y, w, weights, alpha=alpha, fit_intercept=fit_intercept)
+    expected = features(sigma, x, w)[1] @ exact(sigma, x, y, w, weights, alpha, fit_intercept)
+    error = np.linalg.norm(predictions(sigma, x, w, found) - expected)
+    assert error < 1e-3 * np.linalg.norm(expected - expected.mean(axis=0))
+    if not fit_intercept:
+        assert not found.intercept.any()
+
+
+def test_more_features_than_rows(sigma, data, rng):
+    x, y, _, _ = data
+    w = (0.4 * rng.standard_normal((D, 2 * N))).astype(np.float32)
+    found = solve(sigma, x, y, w, alpha=1e-2)
+    expected = features(sigma, x, w)[1] @ exact(sigma, x, y, w, None, 1e-2)
+    np.testing.assert_allclose(predictions(sigma, x, w, found), expected, atol=5e-3)
+
+
+def test_double_precision_stays_so(sigma, data):
+    x, y, w, _ = data
+    x, w = x.astype(np.float64), w.astype(np.float64)
+    found = solve(sigma, x, y, w, tol=1e-10)
+    expected = exact(sigma, x, y, w, None, 1e-3)
+    np.testing.assert_allclose(found.coef, expected[:-1], atol=1e-7 * np.abs(expected).max())
+
+
+def test_an_activation_without_a_table(data):
+    x, y, w, _ = data
+    tanh = fused.Direct(Fixed("tanh"), np.ones(1))
+    found = solve(tanh, x, y, w, alpha=1e-2)
+    expected = features(tanh, x, w)[1] @ exact(tanh, x, y, w, None, 1e-2)
+    np.testing.assert_allclose(predictions(tanh, x, w, found), expected, atol=5e-3)
+
+
+def test_sparse_rows_are_like_dense_ones(sigma, data):
+    x, y, w, _ = data
+    dense, thin = solve(sigma, x, y, w), solve(sigma, sparse.csr_array(x), y, w)
+    close = 2e-2 * np.abs(dense.coef).max()
+    np.testing.assert_allclose(thin.coef, dense.coef, atol=close)
+    np.testing.assert_allclose(
+        predictions(sigma, x, w, thin), predictions(sigma, x, w, dense), atol=2e-3
+    )
+
+
+def test_kept_features_change_nothing(sigma, data):
+    x, y, w, weights = data
+    layers = [Layer(sigma, w, source(x, y, weights)) for _ in range(3)]
+    layers[1].keep(1 << 30)
+    layers[2].keep(300 * M * 4)  # some of them
+    p = np.random.default_rng(0).standard_normal((M, 2))
+    for layer in layers:
+        layer.sums()
+    results = [[layer.normal(p, np.zeros(2)) for _ in range(2)] for layer in layers]
+    for each in results[1:]:
+        np.testing.assert_allclose(each, results[0], rtol=1e-4, atol=1e-3)
+    phi = fused.apply(sigma, x @ w).astype(np.float64)
+    expected = phi.T @ (weights[:, None] * (phi @ p))
+    np.testing.assert_allclose(results[0][0], expected, rtol=1e-3, atol=1e-2)
+    assert not layers[0]._kept
+    assert len(layers[1]._kept) > len(layers[2]._kept) > 0
+
+
+def test_threads_and_strips_change_nothing(sigma, data, monkeypatch):
+    x, y, w, weights = data
+    monkeypatch.setattr(layer_module, "_STRIP", 50 * M)
+    results = []
+    for count in (1, 2):
+        monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
+        results.append(solve(sigma, x, y, w, weights).coef)
+    np.testing.assert_array_equal(*results)
+
+
+def test_held_out_rows_choose_the_penalty(sigma, data, rng):
+    x, y, w, _ = data
+    noisy = y + rng.standard_normal(y.shape)
+    fit, held = slice(0, 500), slice(500, None)
+    found = solve(
+        sigma, x[fit], noisy[fit], w, held=source(x[held], noisy[held]), alpha=1e-4, tol=1e-4
+    )
+    tried = [record["alpha"] for record in found.path]
+    assert found.alpha in tried
+    assert found.alpha > 1e-4
+    assert min(found.path, key=lambda r: r["loss"])["loss"] <= found.path[0]["loss"]
+    kept = solve(
+        sigma, x[fit], noisy[fit], w, held=source(x[held], noisy[held]), alpha=1e-4, search=False
+    )
+    assert kept.alpha == 1e-4
+    assert len(kept.path) == 1
+
+
+def test_held_out_rows_are_learned_from_in_the_end(sigma, data):
+    x, y, w, _ = data
+    fit, held = slice(0, 60), slice(60, None)  # too few rows alone
+    found = solve(sigma, x[fit], y[fit], w, held=source(x[held], y[held]), tol=1e-4)
+    alone = solve(sigma, x[fit], y[fit], w, alpha=found.alpha)
+    error, alone_error = (
+        np.mean((predictions(sigma, x[held], w, each) - y[held]) ** 2) for each in (found, alone)
+    )
+    assert error < 0.7 * alone_error
+
+
+def test_the_preconditioner_inverts(rng):
+    b = rng.standard_normal((20, 50))
+    inverse = SampledRows(b)
+    inverse.damp(0.3)
+    r = rng.standard_normal((50, 2))
+    expected = np.linalg.solve(b.T @ b / 20 + 0.3 * np.eye(50), r)
+    np.testing.assert_allclose(inverse(r), expected, rtol=1e-9)
+
+
+def test_the_preconditioner_saves_iterations(sigma, data):
+    x, y, w, _ = data
+    few = solve(sigma, x, y, w, tol=1e-4).path[0]["steps"]
+    many = solve(sigma, x, y, w, tol=1e-4, memory=0).path[0]["steps"]  # a sample of 50 rows
+    assert 2 * few < many
+
+
+def test_records_reach_the_callback(sigma, data):
+    x, y, w, _ = data
+    records = []
+    found = solve(sigma, x, y, w, callback=records.append)
+    assert len(records) == found.path[0]["steps"]
+    assert records[-1]["residual"] < 1e-4 * records[0]["residual"]
+    direct = np.mean((predictions(sigma, x, w, found) - y) ** 2)
+    assert found.path[0]["loss"] == pytest.approx(direct, rel=1e-2)
+
+
+def test_a_constant_target_and_overflow(sigma, data):
+    x, y, w, _ = data
+    found = solve(sigma, x, np.full((N, 1), 2.0), w)
+    np.testing.assert_allclose(predictions(sigma, x, w, found), 2, atol=1e-6)
+    steep = fused.Direct(Fixed("relu"), np.ones(1))
+    with pytest.raises(ValueError, match="overflow"), np.errstate(over="ignore"):
+        solve(steep, x * np.float32(1e30), y, w * np.float32(1e30))

@@ -1,0 +1,150 @@
+"""Models of tables, and comparisons."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rflaf
+from rflaf.tabular import TableError, compare_models, fit_table
+from rflaf.tabular.model import _sources
+
+pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
+
+
+def table(n=60, seed=0):
+    """Fewer rows than the activation is learned from, so that a fit takes no time."""
+    rng = np.random.default_rng(seed)
+    made = pd.DataFrame({"x": rng.normal(size=n), "noise": rng.normal(size=n)})
+    made["town"] = rng.choice(["Bern", "Uri", "Zug"], n)
+    made.loc[::9, "town"] = None
+    made.loc[::7, "noise"] = None
+    made["wet"] = rng.random(n) < 0.5
+    made["y"] = 2 * made["x"] + 3.0 * (made["town"] == "Uri")
+    return made
+
+
+def fit(frame=None, target="y", **parameters):
+    frame = table() if frame is None else frame
+    return fit_table(frame, target, **{"n_components": 40, "seed": 0, **parameters})
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit(table(150))
+
+
+def test_it_learns(model):
+    assert model.task == "regression"
+    assert model.columns == {"x": "number", "noise": "number", "town": "category", "wet": "boolean"}
+    assert model.scores["held-out rows"] == 30
+    assert model.scores["R²"] > 0.5
+    new = table(seed=1)
+    assert np.corrcoef(model.predict(new), new["y"])[0, 1] > 0.8
+    assert (model.predict_std(new) > 0).all()
+    with pytest.raises(TableError, match="no probabilities"):
+        model.predict_proba(new)
+
+
+def test_the_score_is_that_of_rows_the_fit_has_not_seen():
+    """Noise cannot be predicted: a score near 1 would be that of rows seen."""
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 4)), columns=list("abcy"))
+    found = fit(frame)
+    assert found.scores["R²"] < 0.5
+    assert fit(frame, validation=0).scores == {}
+    assert fit(frame[:15]).scores == {}
+
+
+def test_columns_in_any_order_and_levels_nobody_has_seen(model):
+    new = table(seed=2)
+    mixed = new[["wet", "y", "town", "noise", "x"]].assign(more=1)
+    np.testing.assert_array_equal(model.predict(mixed), model.predict(new))
+    far = model.predict(new.assign(town="Atlantis"))
+    assert np.isfinite(far).all()
+
+
+def test_a_file_holds_all_of_it(model, tmp_path):
+    rflaf.save(model, tmp_path / "m.skops")
+    same = rflaf.load(tmp_path / "m.skops")
+    new = table(seed=3)
+    np.testing.assert_array_equal(same.predict(new), model.predict(new))
+    assert (same.columns, same.scores, same.fitted) == (model.columns, model.scores, model.fitted)
+
+
+@pytest.mark.parametrize(
+    "classes", [["no", "yes"], [0, 7], [False, True], ["<b>", "a,b"], ["é", "None "]]
+)
+def test_classes_come_back_as_they_were(classes, tmp_path):
+    frame = table()
+    frame["kind"] = np.where(frame["y"] > 1, classes[1], classes[0])
+    found = fit(frame.drop(columns="y"), "kind")
+    assert found.task == "classification"
+    rflaf.save(found, tmp_path / "m.skops")
+    found = rflaf.load(tmp_path / "m.skops")
+    assert sorted(found.classes.tolist()) == sorted(classes)
+    assert set(found.predict(frame).tolist()) == set(classes)
+    np.testing.assert_allclose(found.predict_proba(frame).sum(axis=1), 1, rtol=1e-6)
+    with pytest.raises(TableError, match="no standard deviation"):
+        found.predict_std(frame)
+
+
+def test_rows_without_a_target_are_left_out():
+    frame = table()
+    frame.loc[:9, "y"] = None
+    assert fit(frame).fitted["rows"] == 50
+    with pytest.raises(TableError, match="missing in all rows"):
+        fit(frame.assign(y=None))
+
+
+def test_importances_are_those_of_the_columns(model):
+    shares = model.importances()
+    assert sum(shares.values()) == pytest.approx(1)
+    assert list(shares.values()) == sorted(shares.values(), reverse=True)
+    sources = _sources(model.pipeline[0])
+    assert len(sources) == model.estimator.n_features_in_
+    assert sources.count("town") == 4  # three towns, and none
+    assert sources.count("noise") == 2  # the value, and whether it is missing
+
+
+def test_tables_of_one_kind_of_column():
+    frame = table()
+    assert np.isfinite(fit(frame[["x", "y"]]).predict(frame)).all()
+    assert np.isfinite(fit(frame[["town", "y"]]).predict(frame)).all()
+
+
+@pytest.mark.parametrize(
+    ("target", "parameters", "message"),
+    [
+        ("nope", {}, "no column 'nope'. Its columns are 'x'"),
+        ("y", {"drop": ["nope"]}, "no column 'nope'"),
+        ("y", {"drop": ["y"]}, "cannot be dropped"),
+        ("y", {"validation": 1.0}, "'validation' parameter"),
+        ("y", {"n_components": 0}, "n_components"),
+    ],
+)
+def test_bad_arguments(target, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        fit(target=target, **parameters)
+
+
+def test_the_same_seed_gives_the_same_model():
+    first = fit().predict(table())
+    np.testing.assert_array_equal(fit().predict(table()), first)
+    assert not np.array_equal(fit(seed=1).predict(table()), first)
+
+
+@pytest.mark.parametrize("target", ["y", "town"])
+def test_compare(target):
+    frame = table().dropna()
+    lines = list(compare_models(frame, target, n_components=20, folds=2))
+    assert len({line.model for line in lines}) == 5
+    assert {line.metric for line in lines} == {"R²" if target == "y" else "accuracy"}
+    assert all(len(line.scores) == 2 and line.fit_seconds > 0 for line in lines)
+    assert lines[0].sd == pytest.approx(np.std(lines[0].scores, ddof=1))
+
+
+def test_compare_refuses_too_many_folds():
+    frame = table(30).assign(kind=["a"] * 28 + ["b"] * 2)
+    with pytest.raises(TableError, match="fewer than 3 rows"):
+        next(compare_models(frame, "kind", folds=3))
+    with pytest.raises(TableError, match="'folds'"):
+        next(compare_models(frame, "y", folds=31))
