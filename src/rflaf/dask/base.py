@@ -61,7 +61,8 @@ class DaskMixin:
         return plain
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())  # type: ignore[misc]
+        above: Any = super()
+        state = dict(above.__getstate__())
         state.pop("_client", None)  # a connection is of one process
         return state
 
