@@ -1,6 +1,7 @@
 """Fits on a cluster give the model of one machine."""
 
 import os
+import pickle
 import signal
 import threading
 import time
@@ -223,7 +224,10 @@ def test_a_client_that_is_closed(client, rows):
     with pytest.raises(ValueError, match="Its status is 'closed'"):
         model.fit(uneven(X), uneven(y))
     model.client = client
+    with pytest.raises(ValueError, match="requires y"):
+        model.fit(uneven(X))
     assert model.client is client
+    assert "_client" not in vars(pickle.loads(pickle.dumps(model)))
 
 
 def test_a_tree_keeps_the_order():
