@@ -141,6 +141,8 @@ def scale() -> str:
 
 def scale_figures() -> str:
     rows = [row for row in load("scale")["rows"] if row.get("kind") != "disk"]
+    if not rows:
+        return "Growth with n, and Dask's workers: not measured yet."
     return markdown(
         ["", "figure", "target"],
         [
@@ -153,6 +155,8 @@ def scale_figures() -> str:
 def scale_billion() -> str:
     """What 1e9 rows would take, from the time of a row and of what does not grow with the rows."""
     disk = [row for row in load("scale")["rows"] if row.get("kind") == "disk"]
+    if len(disk) < 2:
+        return "To be worked out when two sizes have been measured."
     less, most = sorted(disk, key=lambda row: row["n"])[-2:]
     passes = most["pass_seconds"], less["pass_seconds"]
     row_seconds = (passes[0] - passes[1]) / (most["n"] - less["n"])
