@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from rflaf.experiments.curves import sort_out
 from rflaf.experiments.formats import NOTES, as_markdown
 from rflaf.experiments.paper import TITLES
 from rflaf.experiments.records import Record, Store
@@ -80,7 +81,7 @@ def nn_accuracy() -> str:
 
 @lru_cache(maxsize=1)
 def records() -> list[Record]:
-    return Store(ROOT / "results").read()
+    return sort_out(Store(ROOT / "results").read())[0]
 
 
 def paper_table(name: str) -> str:
