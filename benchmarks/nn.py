@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 from _bench import show, write
-from _data import data_folder, load_mnist, load_protein
 from torch import nn
 
+from rflaf import datasets
 from rflaf.bases import BSpline
 from rflaf.fused import thread_count
 from rflaf.nn import (
@@ -53,6 +53,13 @@ class DenseRBF(nn.Module):
     def forward(self, z: torch.Tensor) -> torch.Tensor:
         columns = [torch.exp((z - c) ** 2 * self.scale) for c in self.centers]
         return torch.stack(columns, dim=-1) @ self.coefficients
+
+
+def published(name: str) -> Data:
+    """A data set as the paper prepares it."""
+    data = datasets.load(name, "published")
+    arrays = (data.X_train, data.y_train, data.X_test, data.y_test)
+    return Data(*(torch.from_numpy(array) for array in arrays))
 
 
 def epoch_seconds(models: dict[str, Callable[[], nn.Module]], data: Data, repeats: int) -> dict:
@@ -156,15 +163,13 @@ def accuracy(names: list[str], n_seeds: int) -> list[dict[str, Any]]:
 
     The file is written after every row, and only where all of them are asked for.
     """
-    folder = data_folder()
-    assert folder is not None
     loaded: dict[str, Data] = {}
     rows = []
     for name, (source, make, target) in accuracy_runs().items():
         if not any(wanted in name for wanted in names):
             continue
         if source not in loaded:
-            loaded[source] = {"protein": load_protein, "mnist": load_mnist}[source](folder)
+            loaded[source] = published(source)
         data = loaded[source]
         protocol = replace(PUBLISHED, epochs=PUBLISHED_EPOCHS[source])
         results = [
@@ -198,14 +203,13 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
-    folder = data_folder()
-    if folder is None:
-        print("skipped: the environment variable RFLAF_DATA does not name a folder of data")
+    if not {"protein", "mnist"} <= set(datasets.names(available=True)):
+        print("skipped: protein and mnist are not in the folders that RFLAF_DATA names")
         return 0
     if options.accuracy:
         accuracy(options.models, options.seeds)
         return 0
-    rows = speed(load_protein(folder), options.repeats)
+    rows = speed(published("protein"), options.repeats)
     show(rows)
     write("nn", rows)
     return 0

@@ -19,7 +19,7 @@ PARTS = {
     "solvers": {"fused", "projection"},
     "recovery": {"activation", "bases", "solvers"},
     "data": set(),
-    "datasets": set(),
+    "datasets": {"files"},
     "estimators": {"activation", "bases", "data", "fused", "nn", "projection", "solvers"},
     "experiments": {
         *("activation", "bases", "datasets", "estimators", "nn", "published", "solvers"),

@@ -15,7 +15,7 @@ def one_sided(z):
     return np.sin(np.pi * np.clip(z, 0, 1))
 
 
-def sampled(sigma, d, n, seed, n_samples=30_000):
+def sampled(sigma, d, n, seed, n_samples=20_000):
     rng = np.random.default_rng(seed)
     x, w = rng.standard_normal((n, d)), rng.standard_normal((d, n_samples))
     b = rng.standard_normal((2, d))
@@ -24,7 +24,7 @@ def sampled(sigma, d, n, seed, n_samples=30_000):
 
 @pytest.fixture(scope="module")
 def found():
-    x, y = sampled(one_sided, 2, 1500, 3)
+    x, y = sampled(one_sided, 2, 1200, 3)
     return x, y, recover_activation(x, y, random_state=0)
 
 
@@ -85,8 +85,10 @@ def test_one_input():
     rng = np.random.default_rng(11)
     x, w = rng.standard_normal((800, 1)), rng.standard_normal((1, 30_000))
     y = one_sided(x @ w) @ np.maximum(w[0], 0) / w.shape[1]
-    recovery = recover_activation(x, y, RBF(41), random_state=0)
+    recovery = recover_activation(x, y, RBF(41), penalty=1e-7)
     assert recovery_error(recovery.activation, one_sided) < 0.2
+    with pytest.raises(ValueError, match="'penalty' parameter"):
+        recover_activation(x, y)
 
 
 @given(factors, factors)

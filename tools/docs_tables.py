@@ -105,10 +105,94 @@ def recovery() -> str:
                 and record["spec"]["rows"] is None
             ]
             errors = sorted(record["error"] for record in found)
-            text = f"{statistics.median(errors):.3f} ({errors[0]:.3f} to {errors[-1]:.3f}), "
-            cells.append(f"{text}{len(errors)} seeds" if errors else "not run")
+            if not errors:
+                cells.append("not run")
+                continue
+            spread = f"{errors[0]:.3f} to {errors[-1]:.3f}"
+            cells.append(f"{statistics.median(errors):.3f} ({spread}), {len(errors)} seeds")
         rows.append(cells)
     return markdown(["method", "f1", "f2", "f3"], rows)
+
+
+def scale() -> str:
+    result = load("scale")
+    disk = [row for row in result["rows"] if row.get("kind") == "disk"]
+    rows = [
+        [
+            f"{row['n']:,}",
+            f"{row['seconds']:.0f}",
+            f"{row['pass_seconds']:.1f}",
+            f"{row['figure']:,.0f}",
+            f"{row['n'] / row['predict_seconds']:,.0f}",
+            f"{row['peak_bytes'] / 1e6:.0f}",
+        ]
+        for row in disk
+    ]
+    header = [
+        "rows",
+        "fit, seconds",
+        "without learning",
+        "rows a second",
+        "predicted a second",
+        "peak memory, MB",
+    ]
+    return f"{markdown(header, rows)}\n\n{measured_on(result)}"
+
+
+def scale_figures() -> str:
+    rows = [row for row in load("scale")["rows"] if row.get("kind") != "disk"]
+    if not rows:
+        return "Growth with n, and Dask's workers: not measured yet."
+    return markdown(
+        ["", "figure", "target"],
+        [
+            [row["what"], f"{row['figure']:.3g} {row['unit']}", row["target"].replace("none", "")]
+            for row in rows
+        ],
+    )
+
+
+def scale_billion() -> str:
+    """What 1e9 rows would take, from the time of a row and of what does not grow with the rows."""
+    disk = [row for row in load("scale")["rows"] if row.get("kind") == "disk"]
+    if len(disk) < 2:
+        return "To be worked out when two sizes have been measured."
+    less, most = sorted(disk, key=lambda row: row["n"])[-2:]
+    passes = most["pass_seconds"], less["pass_seconds"]
+    row_seconds = (passes[0] - passes[1]) / (most["n"] - less["n"])
+    fixed = max(most["seconds"] - row_seconds * most["n"], 0.0)
+    n, m, part_rows = 10**9, 1000, 10**6
+    sums = 2 * 8 * (m + 1) ** 2  # of two folds
+    rows = []
+    for workers in (1, 10, 100, 1000):
+        share = n * row_seconds / workers
+        moved = n // part_rows * sums if workers > 1 else 0
+        rows.append(
+            [
+                f"{workers:,}",
+                f"{share / 3600:.2g}",
+                f"{(share + fixed) / 3600:.2g}",
+                f"{moved / 1e9:.0f}",
+                f"{n // workers * 84 / 1e9:.3g}",
+            ]
+        )
+    table = markdown(
+        [
+            "workers",
+            "passes, hours",
+            "whole fit, hours",
+            "sums moved at most, GB",
+            "read by each, GB",
+        ],
+        rows,
+    )
+    even = n * row_seconds / max(fixed, 1e-9)
+    return (
+        f"{table}\n\nA row takes {row_seconds * 1e6:.0f} µs of one core, and what does not grow "
+        f"with the rows (learning, on the client) {fixed:.0f} s. From about {even:,.0f} workers "
+        "on, the client's part is the longer one. "
+        f"A partition's sums are {sums / 1e6:.0f} MB, whatever its rows."
+    )
 
 
 TABLES = {
@@ -116,6 +200,9 @@ TABLES = {
     "reproduction_summary": reproduction_summary,
     "reproduction_notes": lambda: NOTES,
     "recovery": recovery,
+    "scale": scale,
+    "scale_billion": scale_billion,
+    "scale_figures": scale_figures,
     "fused": partial(figures, "fused"),
     "nn": partial(figures, "nn"),
     "nn_accuracy": nn_accuracy,

@@ -104,7 +104,7 @@ def recover_activation(
     penalty : "auto" or float
         On sigma'': times the mean of y² and the integral of sigma''², for coefficients of unit
         mean square. "auto" holds out cones of directions of x, and takes the strongest penalty
-        that does about as well there as the best.
+        that does about as well there as the best; with one input it has to be given.
     random_state : int, RandomState or None
         For the cones and, from three inputs on, the directions.
 

@@ -29,7 +29,7 @@ def start(*arguments, folder):
 
 def run(*arguments, folder):
     process = start(*arguments, folder=folder)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     return process.returncode, out, err
 
 
@@ -106,7 +106,7 @@ main()
     assert process.stdout.readline() == "fitting\n"
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]

@@ -47,6 +47,18 @@ def test_against_the_specification(basis, dtype, shape, rng):
     check(fused.predict(sigma, z, v), reference.predict(sigma, z, v), dtype, m)
     check(fused.predict(sigma, z, v[:, 0]), reference.predict(sigma, z, v[:, 0]), dtype, m)
     check(fused.row_moments(sigma, z, v[:, 0]), reference.row_moments(sigma, z, v[:, 0]), dtype, m)
+    g = left.astype(dtype)
+    expected = reference.readout_gradient(sigma, z, v, g, need_z=True)
+    for need_z in (False, True):
+        da, dv, dz = fused.readout_gradient(sigma, z, v, g, need_z)
+        assert dv.dtype == dtype
+        check(da, expected[0], dtype, n * m)
+        check(dv, expected[1], dtype, n)
+        assert (dz is None) == (not need_z)
+        if need_z:
+            check(dz, expected[2], None)
+    one = fused.readout_gradient(sigma, z, v[:, 0], g[:, 0])[1]
+    check(one, reference.apply(sigma, z).T @ g[:, 0], dtype, n)
 
 
 @each_basis

@@ -12,10 +12,8 @@ from rflaf._version import __version__
 from rflaf.cli.console import complain
 
 # typer keeps its own copy of click in some versions and uses click in others
-_USAGE_ERRORS: tuple[type[Exception], ...] = tuple(
-    kind for kind in typer.BadParameter.__mro__ if hasattr(kind, "exit_code")
-)
-_LEFT_TO_TYPER: tuple[type[BaseException], ...] = (
+_USAGE_ERRORS = (kind for kind in typer.BadParameter.__mro__ if hasattr(kind, "exit_code"))
+_PASSED_ON: tuple[type[Exception], ...] = (
     typer.Exit,
     typer.Abort,
     BrokenPipeError,
@@ -34,7 +32,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except _LEFT_TO_TYPER:
+        except _PASSED_ON:
             raise
         except KeyboardInterrupt:
             complain("Interrupted.")

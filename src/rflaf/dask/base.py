@@ -57,9 +57,14 @@ class DaskMixin:
         """The plain estimator: the same parameters and fitted attributes, without Dask."""
         model: Any = self
         plain = self._plain(**model.get_params(deep=False))
-        state = model.__getstate__()
-        plain.__dict__.update({k: v for k, v in state.items() if k != "_client"})
+        plain.__dict__.update(self.__getstate__())
         return plain
+
+    def __getstate__(self) -> dict[str, Any]:
+        above: Any = super()
+        state = dict(above.__getstate__())
+        state.pop("_client", None)  # a connection is of one process
+        return state
 
     def _run(self, work: Any) -> Any:
         """The result of delayed work. The scheduler repeats what a lost worker had done."""

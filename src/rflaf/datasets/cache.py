@@ -23,6 +23,7 @@ import numpy as np
 
 from rflaf.datasets.folders import cache_folder
 from rflaf.datasets.types import Raw
+from rflaf.files import write_whole
 
 _FORMAT = 1  # to be raised when a reader changes what it makes of the same file
 _ARRAYS = [field.name for field in fields(Raw) if field.name != "feature_names"]
@@ -53,9 +54,7 @@ def digests(name: str, paths: Sequence[Path]) -> list[str]:
     if any(known.get(path) != entry for path, entry in found.items()):
         with contextlib.suppress(OSError):
             index.parent.mkdir(parents=True, exist_ok=True)
-            temporary = index.with_name(f".{index.name}.{secrets.token_hex(8)}.tmp")
-            temporary.write_text(json.dumps({**known, **found}, indent=1))
-            os.replace(temporary, index)
+            write_whole(index, json.dumps({**known, **found}, indent=1).encode())
     return [found[str(path.resolve())][2] for path in paths]
 
 

@@ -117,7 +117,7 @@ def load(name: str, protocol: Protocol = "corrected", *, progress: bool = False)
             f"The 'protocol' parameter of load must be one of {PROTOCOLS}. "
             f"Got {protocol!r} instead."
         )
-    return protocols.apply(entry, _raw(entry, protocol, progress), protocol)
+    return protocols.apply(entry, raw(name, protocol, progress=progress), protocol)
 
 
 def _entry(name: str) -> Entry:
@@ -128,11 +128,13 @@ def _entry(name: str) -> Entry:
     return ENTRIES[name]
 
 
-def _raw(entry: Entry, protocol: Protocol, progress: bool) -> Raw:
+def raw(name: str, protocol: Protocol = "corrected", *, progress: bool = False) -> Raw:
+    """The columns of a data set as read, before a protocol scales and splits them."""
+    entry = _entry(name)
     if entry.make is not None:
         return entry.make(protocol)
     assert entry.read is not None
-    read, name = entry.read, entry.info.name
+    read = entry.read
     found = [_have(name, file, progress) for file in entry.info.files]
     paths = tuple(path for path, _ in found)
     digests = cache.digests(name, paths)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from rflaf.datasets.registry import Entry
 from rflaf.datasets.stream import Stream
 from rflaf.datasets.types import Array, Dataset, Protocol, Raw
 
-_BLOCK = 1 << 22  # numbers in a block of rows: float64 temporaries stay small
+_BLOCK = 1 << 18  # numbers in a block of rows: float64 temporaries stay in the cache
 
 
 def split(raw: Raw) -> tuple[Array, Array]:
@@ -26,12 +26,26 @@ def statistics(raw: Raw, rows: Array) -> tuple[Array, Array]:
     """Mean and population deviation of the columns of numbers; 0 and 1 for the others."""
     d = raw.inputs.shape[1]
     mean, deviation = np.zeros(d), np.ones(d)
-    # a column at a time: no copy of the whole, and NumPy's pairwise sums run along it
-    for column in np.flatnonzero(raw.is_number):
-        numbers = raw.inputs[rows, column].astype(np.float64)
-        mean[column] = numbers.mean()
-        deviation[column] = numbers.std() or 1.0
-    return mean, deviation
+    if not raw.is_number.any():
+        return mean, deviation
+    total, squares = np.zeros(d), np.zeros(d)
+    for _, block in blocks(raw.inputs, rows):
+        total += block.sum(axis=0, dtype=np.float64)
+    mean = np.where(raw.is_number, total / len(rows), 0.0)
+    for _, block in blocks(raw.inputs, rows):
+        squares += np.square(block - mean).sum(axis=0)
+    spread = np.sqrt(squares / len(rows))
+    return mean, np.where(raw.is_number & (spread > 1e-12 * np.abs(mean)), spread, 1.0)
+
+
+def blocks(inputs: Array, rows: Array) -> Iterator[tuple[slice, Array]]:
+    """The rows a block at a time, with their place; neighbours are not copied."""
+    together = bool((np.diff(rows) == 1).all())
+    step = max(1, _BLOCK // inputs.shape[1])
+    for start in range(0, len(rows), step):
+        some = rows[start : start + step]
+        block = inputs[some[0] : some[-1] + 1] if together else inputs[some]
+        yield slice(start, start + step), block
 
 
 def scaled(inputs: Array, rows: Array, mean: Array, divisor: Array) -> Array:
@@ -39,15 +53,13 @@ def scaled(inputs: Array, rows: Array, mean: Array, divisor: Array) -> Array:
 
     Pixels and what they are shifted and divided by are exact in float32, which is then enough.
     """
-    dtype: type[Any] = np.float32 if inputs.dtype == np.uint8 else np.float64
-    mean, divisor = mean.astype(dtype), divisor.astype(dtype)
     out = np.empty((len(rows), inputs.shape[1]), np.float32)
-    step = max(1, _BLOCK // max(1, inputs.shape[1]))
-    for start in range(0, len(rows), step):
-        block: Any = inputs[rows[start : start + step]].astype(dtype)
-        block -= mean
-        block /= divisor
-        out[start : start + step] = block
+    single = inputs.dtype == np.uint8
+    mean, divisor = (each.astype(np.float32) if single else each for each in (mean, divisor))
+    for place, block in blocks(inputs, rows):
+        part = out[place]
+        shifted = np.subtract(block, mean, out=part if single else None)
+        np.divide(shifted, divisor, out=part, casting="same_kind")
     return out
 
 

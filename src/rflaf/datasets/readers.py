@@ -7,6 +7,7 @@ import io
 import tarfile
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +57,16 @@ def opened(path: Path, member: str | None = None) -> Iterator[IO[bytes]]:
         raise BadFile(path, f"damaged or incomplete ({type(error).__name__}: {error}).") from error
 
 
+def check_gzip(path: Path) -> None:
+    """Unpack all of a file: its checksum stands at its end, beyond the members of a .tar.gz."""
+    try:
+        with gzip.open(path) as file:
+            while file.read(1 << 20):
+                pass
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadFile(path, f"damaged or incomplete ({error}).") from error
+
+
 def _only(path: Path, names: list[str], member: str | None) -> str:
     if not names:
         raise BadFile(path, f"it has no member '{member}'.")
@@ -103,10 +114,10 @@ def npy(path: Path, shape: tuple[int | None, ...]) -> Array:
 
 def lines(path: Path, member: str | None = None) -> Iterator[tuple[int, list[str]]]:
     """Number and cells of each line that is not blank. No set here has commas inside a cell."""
-    with opened(path, member) as file:
-        for line, text in enumerate(io.TextIOWrapper(file, encoding="utf-8"), start=1):
-            if text.strip():
-                yield line, [cell.strip() for cell in text.split(",")]
+    with opened(path, member) as file, io.TextIOWrapper(file, encoding="utf-8") as text:
+        for number, line in enumerate(text, start=1):
+            if line.strip():
+                yield number, [cell.strip() for cell in line.split(",")]
 
 
 def table(
@@ -129,8 +140,7 @@ def table(
 
 
 def _fast_table(path: Path, member: str | None, header: tuple[str, ...] | None) -> Array | None:
-    with opened(path, member) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8")
+    with opened(path, member) as file, io.TextIOWrapper(file, encoding="utf-8") as text:
         try:
             if header is not None:
                 _check_header(path, text.readline().split(","), header)

@@ -50,6 +50,9 @@ def mnist(files: tuple[Path, ...]) -> Raw:
 
 
 def cifar10(files: tuple[Path, ...]) -> Raw:
+    for path in set(files):
+        if path.suffix == ".gz":
+            readers.check_gzip(path)
     parts = [readers.cifar(path, name) for path, name in zip(files, CIFAR10)]
     is_test = np.repeat([False] * 5 + [True], [len(labels) for _, labels in parts])
     pixels, labels = (np.concatenate(each) for each in zip(*parts))

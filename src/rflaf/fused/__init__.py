@@ -4,7 +4,15 @@
 is first called, not before.
 """
 
-from rflaf.fused.cpu import adjoint, apply, predict, predict_inputs, row_moments, slope
+from rflaf.fused.cpu import (
+    adjoint,
+    apply,
+    predict,
+    predict_inputs,
+    readout_gradient,
+    row_moments,
+    slope,
+)
 from rflaf.fused.table import (
     DEFAULT_TOL,
     Direct,
@@ -28,6 +36,7 @@ __all__ = [
     "compile_activation",
     "predict",
     "predict_inputs",
+    "readout_gradient",
     "row_moments",
     "slope",
     "thread_count",

@@ -141,6 +141,34 @@ class _Group:
             rows.append(row)
         return _rows_to_columns(self.b, rows)
 
+    def value(self, z, cubic, t):
+        b, (c0, c1, c2, c3) = self.b, cubic
+        result = _multiply_add(b, _multiply_add(b, _multiply_add(b, c3, t, c2), t, c1), t, c0)
+        return b.select(b.fcmp_unordered("uno", z, z), z, result)
+
+    def slope(self, z, cubic, t, frame):
+        b, (_, c1, c2, c3) = self.b, cubic
+        low, high, inverse, _, _, _, slope_low, slope_high, _ = self.scalars(frame)
+        triple_c3 = b.fadd(c3, b.fadd(c3, c3))
+        bend = _multiply_add(b, triple_c3, t, b.fadd(c2, c2))
+        result = b.fmul(_multiply_add(b, bend, t, c1), inverse)
+        result = b.select(b.fcmp_ordered("<", z, low), slope_low, result)
+        result = b.select(b.fcmp_ordered(">", z, high), slope_high, result)
+        return b.select(b.fcmp_unordered("uno", z, z), z, result)
+
+    def add_moments(self, z, weight, cell, t, array_type, array):
+        b = self.b
+        columns = [b.select(b.fcmp_unordered("uno", z, z), z, weight)]
+        for _ in range(3):
+            columns.append(b.fmul(columns[-1], t))
+        wide = ir.VectorType(ir.DoubleType(), 4)
+        pointers = self.row_pointers(array_type, array, cell)
+        for row, pointer in zip(_columns_to_rows(b, columns), pointers):
+            total = b.load(pointer)
+            total.align = 8
+            row = row if row.type == wide else b.fpext(row, wide)
+            b.store(b.fadd(total, row), pointer).align = 8
+
 
 def _evaluate(whole):
     @intrinsic
@@ -148,13 +176,11 @@ def _evaluate(whole):
         """out[o...] = sigma(z[i...])"""
 
         def code(context, builder, signature, args):
-            b, group = builder, _Group(context, builder, z.dtype, whole)
+            group = _Group(context, builder, z.dtype, whole)
             value = group.load(z, args[0], args[1])
             cell, t = group.locate(value, args[3])
-            c0, c1, c2, c3 = group.cubics(cells, args[2], cell)
-            result = _multiply_add(b, _multiply_add(b, _multiply_add(b, c3, t, c2), t, c1), t, c0)
-            result = b.select(b.fcmp_unordered("uno", value, value), value, result)
-            group.store(result, out, args[4], args[5])
+            cubic = group.cubics(cells, args[2], cell)
+            group.store(group.value(value, cubic, t), out, args[4], args[5])
             return context.get_dummy_value()
 
         return types.void(z, i, cells, frame, out, o), code
@@ -168,18 +194,11 @@ def _slope(whole):
         """out[o...] = g[gi...] * sigma'(z[i...])"""
 
         def code(context, builder, signature, args):
-            b, group = builder, _Group(context, builder, z.dtype, whole)
+            group = _Group(context, builder, z.dtype, whole)
             value = group.load(z, args[0], args[1])
             cell, t = group.locate(value, args[3])
-            _, c1, c2, c3 = group.cubics(cells, args[2], cell)
-            low, high, inverse, _, _, _, slope_low, slope_high, _ = group.scalars(args[3])
-            triple_c3 = b.fadd(c3, b.fadd(c3, c3))
-            bend = _multiply_add(b, triple_c3, t, b.fadd(c2, c2))
-            result = b.fmul(_multiply_add(b, bend, t, c1), inverse)
-            result = b.select(b.fcmp_ordered("<", value, low), slope_low, result)
-            result = b.select(b.fcmp_ordered(">", value, high), slope_high, result)
-            result = b.select(b.fcmp_unordered("uno", value, value), value, result)
-            result = b.fmul(result, group.load(g, args[4], args[5]))
+            result = group.slope(value, group.cubics(cells, args[2], cell), t, args[3])
+            result = builder.fmul(result, group.load(g, args[4], args[5]))
             group.store(result, out, args[6], args[7])
             return context.get_dummy_value()
 
@@ -194,21 +213,11 @@ def _spread(whole):
         """moments[cell of z] += (g, g t, g t², g t³)"""
 
         def code(context, builder, signature, args):
-            b, group = builder, _Group(context, builder, z.dtype, whole)
+            group = _Group(context, builder, z.dtype, whole)
             value = group.load(z, args[0], args[1])
             weight = group.load(g, args[3], args[4])
             cell, t = group.locate(value, args[2])
-            weight = b.select(b.fcmp_unordered("uno", value, value), value, weight)
-            columns = [weight]
-            for _ in range(3):
-                columns.append(b.fmul(columns[-1], t))
-            rows = _columns_to_rows(b, columns)
-            wide = ir.VectorType(ir.DoubleType(), 4)
-            for row, pointer in zip(rows, group.row_pointers(moments, args[5], cell)):
-                total = b.load(pointer)
-                total.align = 8
-                row = row if row.type == wide else b.fpext(row, wide)
-                b.store(b.fadd(total, row), pointer).align = 8
+            group.add_moments(value, weight, cell, t, moments, args[5])
             return context.get_dummy_value()
 
         return types.void(z, i, frame, g, gi, moments), code
@@ -216,9 +225,35 @@ def _spread(whole):
     return spread
 
 
+def _evaluate_and_spread(whole, sloped):
+    @intrinsic
+    def evaluate_and_spread(typing, z, i, cells, frame, g, k, out, moments, slopes, o):
+        """The three above at once: out[k...] = sigma(z[i...]), the moments for g[k...] and, where
+        `sloped`, slopes[o...] = g[k...] * sigma'(z[i...])."""
+
+        def code(context, builder, signature, args):
+            group = _Group(context, builder, z.dtype, whole)
+            value = group.load(z, args[0], args[1])
+            weight = group.load(g, args[4], args[5])
+            cell, t = group.locate(value, args[3])
+            cubic = group.cubics(cells, args[2], cell)
+            group.store(group.value(value, cubic, t), out, args[6], args[5])
+            if sloped:
+                slope = group.slope(value, cubic, t, args[3])
+                group.store(builder.fmul(slope, weight), slopes, args[8], args[9])
+            group.add_moments(value, weight, cell, t, moments, args[7])
+            return context.get_dummy_value()
+
+        return types.void(z, i, cells, frame, g, k, out, moments, slopes, o), code
+
+    return evaluate_and_spread
+
+
 _evaluate_group, _evaluate_one = _evaluate(True), _evaluate(False)
 _slope_group, _slope_one = _slope(True), _slope(False)
 _spread_group, _spread_one = _spread(True), _spread(False)
+_all_group, _all_one = _evaluate_and_spread(True, True), _evaluate_and_spread(False, True)
+_both_group, _both_one = _evaluate_and_spread(True, False), _evaluate_and_spread(False, False)
 
 
 # ---- runs of consecutive elements ---------------------------------------------------------------
@@ -239,7 +274,13 @@ def _evaluate_run(z, i, count, cells, frame, out, o):
     while k < count:
         _evaluate_one(z, i + k, cells, frame, out, o + k)
         k += 1
-    if frame[6] != 0 or frame[7] != 0:  # linear tails; the run above gave them the edge's value
+    _continue_tails(z, i, count, frame, out, o)
+
+
+@compiled
+def _continue_tails(z, i, count, frame, out, o):
+    """Linear tails, to which the cubics gave the edge's value."""
+    if frame[6] != 0 or frame[7] != 0:
         for k in range(count):
             if z[i + k] < frame[0]:
                 out[o + k] += frame[6] * (z[i + k] - frame[0]) if frame[6] != 0 else 0
@@ -286,6 +327,26 @@ def _project_run(x, i, d, weights, width, j, count, z):
         factor = x[i + c]
         for k in range(count):
             z[k] += factor * w0[k]
+
+
+@compiled
+def _tail_sums(z, i, count, frame, g, tails):
+    if tails.size:  # linear tails alone need these sums
+        for k in range(count):
+            if z[i + k] < frame[0]:
+                tails[0] += g[k] * (z[i + k] - frame[0])
+            elif z[i + k] > frame[1]:
+                tails[1] += g[k] * (z[i + k] - frame[1])
+
+
+@compiled
+def _add_outer_run(left, right, total):
+    """total (C × K) += left (C) times right (K)"""
+    count = right.size
+    for c in range(left.size):
+        row, factor = total[c * count : (c + 1) * count], left[c]
+        for k in range(count):
+            row[k] += factor * right[k]
 
 
 @compiled
@@ -347,12 +408,7 @@ def spread_rows(z, stride, width, frame, dense, dense_stride, left, right, momen
             while k < count:
                 _spread_one(z, i + k, f, g, k, sums)
                 k += 1
-            if tails.size:  # linear tails alone need these sums
-                for k in range(count):
-                    if z[i + k] < f[0]:
-                        tails[target, 0] += g[k] * (z[i + k] - f[0])
-                    elif z[i + k] > f[1]:
-                        tails[target, 1] += g[k] * (z[i + k] - f[1])
+            _tail_sums(z, i, count, f, g, tails[target])
 
 
 @compiled
@@ -385,3 +441,37 @@ def predict_inputs_rows(x, stride, d, weights, width, cells, frame, right, out, 
             _dot_run(scratch, count, right, width, j, total)
         for c in range(total.size):
             out[r, c] = total[c]
+
+
+@compiled
+def readout_gradient_rows(z, stride, cells, frame, left, right, first, moments, tails, dv, dz, n):
+    """The gradients of sigma(Z) V for the columns of Z from `first` on, of which `dv` has C rows.
+
+    `dz`, as wide as Z, is empty where the gradient for Z is not wanted.
+    """
+    f = _unpack(frame)
+    rank, count = dv.shape
+    width = right.size // rank
+    g, phi = np.empty(count, z.dtype), np.empty(count, z.dtype)
+    total = dv.reshape(-1)
+    lanes = 32 // z.itemsize
+    for r in range(n):
+        _upstream_run(left[:0], 0, left, right, width, r, first, count, g)
+        i, o, k = r * stride + first, r * width + first, 0
+        if dz.size:
+            while k + lanes <= count:
+                _all_group(z, i + k, cells, f, g, k, phi, moments, dz, o + k)
+                k += lanes
+            while k < count:
+                _all_one(z, i + k, cells, f, g, k, phi, moments, dz, o + k)
+                k += 1
+        else:
+            while k + lanes <= count:
+                _both_group(z, i + k, cells, f, g, k, phi, moments, dz, o + k)
+                k += lanes
+            while k < count:
+                _both_one(z, i + k, cells, f, g, k, phi, moments, dz, o + k)
+                k += 1
+        _continue_tails(z, i, count, f, phi, 0)
+        _tail_sums(z, i, count, f, g, tails)
+        _add_outer_run(left[r * rank : (r + 1) * rank], phi, total)

@@ -50,6 +50,14 @@ def adjoint(sigma: Sigma, z: Array, upstream: Upstream) -> Float64:
     return np.asarray(np.einsum("nmi,nm->i", values, dense_upstream(upstream)))
 
 
+def readout_gradient(
+    sigma: Sigma, z: Array, v: Array, upstream: Array, need_z: bool = False
+) -> tuple[Float64, Array, Array | None]:
+    """The gradients of sigma(Z) V for the coefficients, V and, if `need_z`, Z."""
+    dz = slope(sigma, z, (upstream, v)) if need_z else None
+    return adjoint(sigma, z, (upstream, v)), apply(sigma, z).T @ upstream, dz
+
+
 def row_moments(sigma: Sigma, z: Array, v: Array) -> Float64:
     """sum over m of v_m B_i(z_nm), n × N: the design matrix of the coefficients for a fixed v."""
     return np.asarray(np.einsum("nmi,m->ni", sigma.basis(np.asarray(z, np.float64)), v))

@@ -97,7 +97,7 @@ class LearnableActivation(nn.Module):
                 f"False, and only there. Got shared={shared!r}, channels={channels!r}."
             )
         self.channels, self.dim = channels, dim
-        self._basis_name = basis_name(self.basis)
+        self.basis_name = basis_name(self.basis)  # as the operators know it
         shape = (self.basis.n,) if channels is None else (channels, self.basis.n)
         if isinstance(init, str) and init == "random":
             values = torch.randn(shape, generator=generator, dtype=dtype) / self.basis.n**0.5
@@ -111,7 +111,7 @@ class LearnableActivation(nn.Module):
         if not z.is_floating_point():
             raise TypeError(f"'z' must be a tensor of floating-point numbers. Got {z.dtype}.")
         if self.channels is None:
-            return ops.evaluate(z, self.coefficients, self._basis_name, 0)
+            return ops.evaluate(z, self.coefficients, self.basis_name, 0)
         if not -z.ndim <= self.dim < z.ndim or z.shape[self.dim] != self.channels:
             raise ValueError(
                 f"'z' must have {self.channels} channels in dimension {self.dim}. "
@@ -119,8 +119,14 @@ class LearnableActivation(nn.Module):
             )
         first = z.movedim(self.dim, 0)
         rows = first.reshape(self.channels, -1)
-        values = ops.evaluate(rows, self.coefficients, self._basis_name, 0)
+        values = ops.evaluate(rows, self.coefficients, self.basis_name, 0)
         return values.reshape(first.shape).movedim(0, self.dim)
+
+    def is_plain(self) -> bool:
+        """One activation for all, and no hook that waits for a call: the call may be skipped."""
+        hooks = (self._forward_hooks, self._forward_pre_hooks)
+        backward_hooks = (self._backward_hooks, self._backward_pre_hooks)
+        return self.channels is None and not any((*hooks, *backward_hooks))
 
     def to_activation(self, channel: int | None = None) -> Activation:
         """The function as an `rflaf.Activation`; with one a channel, that of `channel`."""

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from rflaf.bases import Basis
 from rflaf.nn.activation import FixedActivation, Init, LearnableActivation
+from rflaf.nn.readout import readout
 
 
 class TwoLayerNetwork(nn.Module):
@@ -62,7 +63,10 @@ class TwoLayerNetwork(nn.Module):
 
     def readout(self, z: Tensor) -> Tensor:
         """sigma(Z) V. Where W is frozen, training may start here, from Z computed once."""
-        phi: Tensor = self.activation(z)
+        sigma = self.activation
+        if isinstance(sigma, LearnableActivation) and sigma.is_plain():
+            return readout(z, sigma.coefficients, self.V, sigma.basis_name)
+        phi: Tensor = sigma(z)
         return phi @ self.V
 
     def forward(self, x: Tensor) -> Tensor:

@@ -293,8 +293,8 @@ def recover(
     """
     design = Design(x, basis, directions)
     problem = _Problem(design, basis)
-    fold = _cones(x, N_FOLDS, rng)
-    parts_of_rows = [_Sums(problem.size) for _ in range(N_FOLDS)]
+    fold = np.zeros(len(x), np.intp) if penalty is not None else _cones(x, N_FOLDS, rng)
+    parts_of_rows = [_Sums(problem.size) for _ in range(int(fold.max()) + 1)]
     for rows, even, odd in design.blocks():
         g = np.hstack([even.reshape(len(even), -1), odd.reshape(len(odd), -1)])
         for j, sums in enumerate(parts_of_rows):
@@ -355,7 +355,10 @@ def _rank_one(matrix: Float64) -> tuple[Float64, Float64]:
 def _cones(x: Float64, n_folds: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """A fold for every row, the same for rows of nearly one direction or opposite ones."""
     if x.shape[1] == 1:
-        return rng.permutation(len(x)) % n_folds
+        raise ValueError(
+            "The 'penalty' parameter must be a number where X has one column, because no "
+            "directions can be held out to choose it. Got 'auto' instead."
+        )
     axes = rng.standard_normal((n_folds * _CELLS_PER_FOLD, x.shape[1]))
     axes /= np.linalg.norm(axes, axis=1, keepdims=True)
     return np.asarray(np.argmax(np.abs(x @ axes.T), axis=1) % n_folds)

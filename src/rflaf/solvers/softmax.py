@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, optimize
-from scipy.special import log_softmax
+from scipy.special import expit, log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
@@ -247,9 +247,13 @@ def fit_softmax(
         if better is not None:
             sigma, chosen_unknowns, refined = better
             path.append({"alpha": chosen, "loss": refined, "refined": True})
+    v = problem.weights(chosen_unknowns)
+    if isinstance(every, StreamedRows):
+        # A step is a pass over all rows, and blocks must not matter: fewer steps, to a closer end.
+        factor, tol = _factor(sigma, fit, fit_intercept, v, chosen), 0.01 * tol
     last = _Problem(sigma, every, chosen, factor, fit_intercept)
     every.keep_features(sigma, fit_intercept)
-    unknowns, _ = _minimise(last, chosen_unknowns, max_iter, tol)
+    unknowns, _ = _minimise(last, factor.T @ v, max_iter, tol)
     v = last.weights(unknowns)
     return Solution(v[:-1], v[-1] * fit_intercept, chosen, path), sigma
 
@@ -294,21 +298,41 @@ def _with_absent_classes(
     return every, offsets
 
 
-def _factor(sigma: fused.Sigma, rows: Rows, fit_intercept: bool) -> Float64:
-    """Lower Cholesky factor of the features' second moments, with a floor under them."""
+def _factor(
+    sigma: fused.Sigma,
+    rows: Rows,
+    fit_intercept: bool,
+    v: Float64 | None = None,
+    alpha: float = 0.0,
+) -> Float64:
+    """Lower Cholesky factor of the features' second moments, with a floor under them.
+
+    With output weights v and a penalty, it is nearly that of the loss's curvature there: rows count
+    by p (1 - p), on average over the outputs.
+    """
     m = rows.w.shape[1]
     moments = np.zeros((m + 1, m + 1))
-    for z, _, _ in rows.parts():
+    total = max(len(rows), 1) if v is None else rows.weight
+    for z, _, weights in rows.parts():
         phi = features(sigma, z, fit_intercept)
+        if v is not None:
+            p = _probabilities(phi @ v.astype(phi.dtype))
+            phi *= np.sqrt(weights * np.mean(p * (1 - p), axis=1))[:, None]
         moments += phi.T @ phi
-    moments /= max(len(rows), 1)
-    floor = 1e-6 * np.trace(moments) / (m + 1) + 1e-12
+    moments /= total
+    moments[np.arange(m), np.arange(m)] += 2 * alpha
+    floor = (1e-6 if v is None else 1e-9) * np.trace(moments) / (m + 1) + 1e-12
     while True:
         moments[np.diag_indices(m + 1)] += floor
         try:
             return linalg.cholesky(moments, lower=True)
         except linalg.LinAlgError:  # the rounding of float32 products
             floor *= 10
+
+
+def _probabilities(scores: Array) -> Array:
+    """One column for each output: of two classes there is one."""
+    return expit(scores) if scores.shape[1] == 1 else softmax(scores, axis=1)
 
 
 def _minimise(problem: _Problem, start: Float64, max_iter: int, tol: float) -> tuple[Float64, int]:

@@ -1,0 +1,132 @@
+"""The cache of parsed arrays: used, renewed, shared, and never in the way."""
+
+import json
+import os
+import sys
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rflaf.datasets import cache, folders, load, loading
+from rflaf.datasets.registry import ENTRIES
+from tests.datasets import conftest as make
+
+
+@pytest.fixture
+def protein(data_folder, monkeypatch):
+    """The file of a small protein set, and how often it was parsed."""
+    make.write(data_folder, make.tables())
+    entry, parsed = ENTRIES["protein"], []
+
+    def read(files):
+        parsed.append(files)
+        return entry.read(files)
+
+    monkeypatch.setitem(loading.ENTRIES, "protein", replace(entry, read=read))
+    return data_folder / "protein" / "CASP.csv", parsed
+
+
+def same(a, b):
+    return np.array_equal(a.X_train, b.X_train) and np.array_equal(a.y_test, b.y_test)
+
+
+def arrays(tmp_path):
+    return sorted((tmp_path / "cache" / "parsed" / "protein").glob("*/inputs.npy"))
+
+
+def test_second_load_parses_nothing(protein, tmp_path):
+    _, parsed = protein
+    first = load("protein")
+    assert same(first, load("protein"))
+    assert not same(first, load("protein", "published"))
+    assert len(parsed) == 1
+    assert len(arrays(tmp_path)) == 1
+
+
+def test_nothing_is_written_beside_the_data(protein, data_folder):
+    before = {p: p.stat().st_mtime_ns for p in data_folder.rglob("*")}
+    load("protein")
+    assert {p: p.stat().st_mtime_ns for p in data_folder.rglob("*")} == before
+
+
+def test_changed_source_is_parsed_again(protein):
+    path, parsed = protein
+    first = load("protein")
+    path.write_bytes(make.tables(30)["protein/CASP.csv"])
+    second = load("protein")
+    assert len(second.X_train) == 24 != len(first.X_train)
+    assert len(parsed) == 2
+
+
+def test_touched_source_is_hashed_but_not_parsed(protein, monkeypatch):
+    path, parsed = protein
+    load("protein")
+    os.utime(path, ns=(1, 1))
+    load("protein")
+    assert len(parsed) == 1
+    monkeypatch.setattr(cache, "sha256", None)  # and the new time is known from then on
+    load("protein")
+
+
+@pytest.mark.parametrize("damage", ["cut", "text", "gone", "names"])
+def test_damaged_cache_is_renewed(protein, tmp_path, damage):
+    _, parsed = protein
+    first = load("protein")
+    (path,) = arrays(tmp_path)
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:200])
+    elif damage == "text":
+        path.write_text("not an array")
+    elif damage == "gone":
+        path.unlink()
+    else:
+        path.with_name("names.json").write_text("{")
+    assert same(first, load("protein"))
+    assert len(parsed) == 2
+    assert same(first, load("protein"))
+    assert len(parsed) == 2
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", json.dumps({"a": 3})])
+def test_damaged_index(protein, tmp_path, content):
+    first = load("protein")
+    (tmp_path / "cache" / "parsed" / "protein" / "sources.json").write_text(content)
+    assert same(first, load("protein"))
+
+
+def test_unwritable_cache_is_no_error(protein, tmp_path, monkeypatch):
+    (tmp_path / "a file").write_text("")
+    monkeypatch.setenv("RFLAF_CACHE", str(tmp_path / "a file" / "below"))
+    _, parsed = protein
+    assert same(load("protein"), load("protein"))
+    assert len(parsed) == 2
+
+
+def test_many_at_once(protein, tmp_path):
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(load("protein"))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 6
+    assert all(same(results[0], other) for other in results)
+    assert len(arrays(tmp_path)) == 1
+    assert not list((tmp_path / "cache").rglob("*.tmp"))
+
+
+def test_arrays_are_not_kept_twice(data_folder, tmp_path):
+    make.write(data_folder, {f"cifar10/{k}": v for k, v in make.cifar_batches().items()})
+    load("cifar10")
+    assert not list((tmp_path / "cache").rglob("*.npy"))
+
+
+def test_cache_folder_is_where_pooch_has_it(monkeypatch):
+    pooch = pytest.importorskip("pooch")
+    monkeypatch.delenv("RFLAF_CACHE", raising=False)
+    assert str(folders.cache_folder()) == str(pooch.os_cache("rflaf"))
+    if sys.platform.startswith("linux"):
+        monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+        assert str(folders.cache_folder()) == "/somewhere/rflaf"
