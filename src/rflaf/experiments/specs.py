@@ -116,7 +116,10 @@ class Spec:
                 f"The 'protocol' must be one of {', '.join(PROTOCOLS)}. Got {protocol!r}."
             )
         epochs = EPOCHS.get(dataset, 30) if parsed.published else 0
-        return cls(dataset, model, protocol, seed, N_COMPONENTS.get(dataset, 3000), epochs)
+        n_components = N_COMPONENTS.get(dataset, 3000)
+        if parsed.family == "recovery":  # each way has its own sizes, which its record names
+            n_components = 0
+        return cls(dataset, model, protocol, seed, n_components, epochs)
 
     def quick(self) -> Spec:
         """A run of seconds that shows that everything works; its figures mean nothing."""

@@ -230,8 +230,14 @@ class _Run:
         history = tuple(self.history)
         if self.diverged_epoch is None:
             bound = self.protocol.divergence * self.parts["train"].constant_loss()
-            if selection_loss(best_record(history, self.protocol), self.protocol) > bound:
-                beyond = (r for r in history if selection_loss(r, self.protocol) > bound)
+            best = best_record(history, self.protocol)
+            # the test rows may lie farther out than those that pick the epoch
+            if max(selection_loss(best, self.protocol), best.test_loss or 0.0) > bound:
+                beyond = (
+                    r
+                    for r in history
+                    if max(selection_loss(r, self.protocol), r.test_loss or 0.0) > bound
+                )
                 self.diverged_epoch = next(beyond).epoch
         if self.diverged_epoch is not None:
             return TrainingResult(
