@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import rflaf
+from rflaf.experiments import Spec, Store
 
 ROOT = Path(__file__).parent.parent
 MODULES = ["rflaf", *(m.name for m in pkgutil.walk_packages(rflaf.__path__, "rflaf."))]
@@ -43,3 +44,25 @@ def test_python_blocks_run(document, tmp_path, monkeypatch):
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL):
         exec(compile(block, document, "exec"), names)
+
+
+def test_tables_for_documents_from_records_as_runs_write_them(tmp_path, monkeypatch):
+    # an estimator beside a model that was trained: their records have different parts
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    docs_tables = importlib.import_module("docs_tables")
+    monkeypatch.setattr(docs_tables, "ROOT", tmp_path)
+    docs_tables.records.cache_clear()
+    store = Store(tmp_path / "results")
+    for model, more in (("rfmlp-relu", {}), ("estimator", {"fit_seconds": 2.0})):
+        spec = Spec.of("protein", model, "corrected", 72)
+        record = {"key": spec.key, "spec": spec.to_dict(), "status": "finished", "seconds": 3.0}
+        store.append({**record, "test_loss": 0.2, **more})
+    store.append({"key": "of another form"})
+    try:
+        assert "(rfmlp-relu). Estimators: estimator 0.2000 in 2 s." in (
+            docs_tables.reproduction_summary()
+        )
+        assert "| estimator |" in docs_tables.paper_table("table1")
+        assert "not run" in docs_tables.recovery()
+    finally:
+        docs_tables.records.cache_clear()

@@ -17,7 +17,8 @@ if site not in found.parents:
 names = [m.name for m in pkgutil.walk_packages(rflaf.__path__, "rflaf.")]
 for name in names:
     importlib.import_module(name)
-for file in ("py.typed", "report/demo.html.j2"):
+pages = ("demo.html.j2", "report.html.j2", "page.js", "style.css")
+for file in ("py.typed", "experiments/paper_tables.csv", *(f"report/{name}" for name in pages)):
     if not (found.parent / file).exists():
         sys.exit(f"the wheel has no {file}")
 

@@ -273,7 +273,7 @@ def test_the_demo_sets_are_what_they_say():
     assert [(d.name, len(d.X), d.task) for d in demo_command.data_sets()] == [
         ("diabetes", 442, "regression"),
         ("digits", 1797, "classification"),
-        ("friedman1", 1500, "regression"),
+        ("friedman1", 1000, "regression"),
     ]
 
 

@@ -130,3 +130,33 @@ def test_times_are_multiples_of_relu(tmp_path):
     assert learned["train_time_ratio"] == pytest.approx(
         learned["train_seconds"] / relu["train_seconds"], rel=1e-4
     )
+
+
+def test_the_time_left_comes_from_runs_of_the_same_size(tmp_path):
+    store = Store(tmp_path)
+    spec = Spec.of("adult", "rfmlp-relu", "corrected", SEEDS[1])
+    store.append({**pretend(spec), "status": "finished", "seconds": 100.0})
+    quick = spec.quick()
+    store.append({**pretend(quick), "status": "finished", "seconds": 1.0})
+    timing = {**pretend(spec), "key": "timing", "kind": "timing", "status": "finished"}
+    store.append({**timing, "seconds": 0.01})
+    store.append({"key": "of another form"})
+    events = []
+    run_all([SPECS[0]], store, work=pretend, report=events.append)
+    assert events[0].seconds_left == 100.0
+
+
+def test_two_processes_do_not_time_at_once(tmp_path):
+    from rflaf.experiments.timing import measure_times
+
+    with Store(tmp_path).claim("timing/digits"):
+        assert measure_times("digits", ["rfmlp-relu"], Store(tmp_path), quick=True) == []
+    assert Store(tmp_path).read() == []
+
+
+def test_seconds_of_a_recovery_do_not_count_the_data(monkeypatch):
+    from rflaf.experiments import recovery, runs
+
+    monkeypatch.setattr(recovery, "run_recovery", lambda *_, **__: {"error": 0.1, "seconds": 42.0})
+    spec = Spec.of("f1", "recovery-smooth-v", "corrected", SEEDS[0])
+    assert runs.run(spec)["seconds"] == 42.0

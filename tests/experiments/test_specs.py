@@ -100,3 +100,8 @@ def test_work_for_a_part():
     assert all(spec.rows for spec in work_for(list(FIGURES), quick=True).runs)
     with pytest.raises(ValueError, match="rflaf-rbg-8"):
         work_for(["table9"], models=["rflaf-rbg-8"])
+
+
+def test_a_wrong_data_set_is_an_error_before_any_run():
+    with pytest.raises(ValueError, match="protien"):
+        work_for(["table1"], datasets=["protein", "protien"])

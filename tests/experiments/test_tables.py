@@ -126,3 +126,18 @@ def test_formats(records):
 def test_a_figure_is_no_table(records):
     with pytest.raises(ValueError, match="figure1"):
         make_table("figure1", records)
+
+
+def test_zeros_at_the_end_of_a_printed_number_are_digits():
+    # 0.220 ± 0.002 has three places, though its float says 0.22
+    ours, paper = Summary(0.224, 0.0, 1), Figure(0.22, 0.002)
+    expected = 0.004 / (0.002**2 + 0.002**2 / 9) ** 0.5
+    assert difference(ours, paper, "rfmlp-relu") == pytest.approx(expected)
+
+
+def test_missing_runs_are_not_missing_data(records):
+    blocks = {block.dataset: block for block in make_table("table9", records).blocks}
+    assert blocks["protein"].reason == "no runs for this yet"
+    assert blocks["ct"].reason == "data not available here"
+    for style in ("text", "markdown", "latex"):
+        assert "no runs for this yet" in FORMATS[style](make_table("table9", records))

@@ -35,6 +35,7 @@ from rflaf.tabular.columns import prepare
         (["Ann", "Bo", "Cy"], "text"),
         (["1", "2", "?", "4"], "almost number"),
         (["1", "2", "3+"] * 5, "category"),
+        ([str(20 + k % 40) for k in range(200)] + ["?"], "almost number"),
         (["2024-05-01", "2024-05-02T10:00"], "date"),
         (["1/2/2024", "11/12/2024"] * 4, "date"),
         (pd.to_datetime(["2024-05-01", "2024-05-02"]), "date"),
@@ -143,6 +144,7 @@ def test_round_trip(name, tmp_path):
         ("t.csv", b"a,b\n1,\xff\n", "not UTF-8"),
         ("t.csv.gz", b"a,b\n1,2\n", "not a whole gzip"),
         ("t.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99)[:-9], "not a whole gzip"),
+        ("t.csv.gz", gzip.compress(b"a,b\n")[:10] + b"\xff" * 40, "not a whole gzip"),
         ("t.parquet", b"a,b\n1,2\n", "not a whole Parquet"),
     ],
 )

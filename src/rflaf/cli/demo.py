@@ -51,6 +51,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="The folder for report.html.")] = Path("demo-output"),
 ) -> None:
     """Compare learned with fixed activations on small data sets, and write a page about it."""
+    import scipy.linalg  # noqa: F401  # its BLAS must be there for the limit to reach it
     from threadpoolctl import threadpool_limits
 
     from rflaf.report.demo import write_demo_page
@@ -100,9 +101,9 @@ def data_sets() -> list[DataSet]:
         ),
         DataSet(
             "friedman1",
-            "synthetic: 1,500 rows, five columns that matter, ten idle ones, and noise",
+            "synthetic: 1,000 rows, five columns that matter, ten idle ones, and noise",
             "regression",
-            *make_friedman1(1500, 15, noise=1.0, random_state=0),
+            *make_friedman1(1000, 15, noise=1.0, random_state=0),
         ),
     ]
 

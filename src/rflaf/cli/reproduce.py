@@ -58,7 +58,8 @@ def reproduce(
         typer.echo(f"Quick runs show that all parts work, and no figure. Records: {store.path}")
         return
     for name in _wanted(targets):
-        typer.echo("\n" + _formatted(name, store.read(), "text"))
+        asked = {"datasets": _names(datasets), "models": _names(models)}
+        typer.echo("\n" + _formatted(name, store.read(), "text", **asked))
     figures = _wanted(targets, figures=True)
     if figures:
         _save_figures(store, figures, out)
@@ -124,11 +125,13 @@ def _records(folder: Path) -> list[dict[str, Any]]:
     return records
 
 
-def _formatted(name: str, records: list[dict[str, Any]], style: str) -> str:
+def _formatted(name: str, records: list[dict[str, Any]], style: str, **asked: Any) -> str:
+    from rflaf.experiments.curves import sort_out
     from rflaf.experiments.formats import FORMATS
     from rflaf.experiments.tables import make_table
 
-    return FORMATS[style](make_table(name, records))
+    known, _ = sort_out(records)  # a folder may have records of another form
+    return FORMATS[style](make_table(name, known, **asked))
 
 
 def _run(specs: Any, store: Any, jobs: int) -> None:

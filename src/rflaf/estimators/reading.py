@@ -82,12 +82,12 @@ class ReadingMixin:
     @contextmanager
     def _unfitted_on_error(self, streamed: bool) -> Iterator[None]:
         """A source that fails midway leaves no half of a model behind."""
-        parameters = self.get_params(deep=False)  # type: ignore[attr-defined]
+        kept = {*self.get_params(deep=False), *self._settings}  # type: ignore[attr-defined]
         try:
             yield
         except BaseException:
             if streamed:
-                for name in set(vars(self)) - {*parameters, *self._settings}:
+                for name in set(vars(self)) - kept:
                     delattr(self, name)
             raise
 

@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Sequence
 
 from rflaf.experiments.paper import Figure
-from rflaf.experiments.tables import NOT_AVAILABLE, UNITS, Block, Row, Summary, Table
+from rflaf.experiments.tables import PRINTED_PLACES, UNITS, Block, Row, Summary, Table
 
 HEADER = ("model", "paper", "published protocol", "difference", "corrected protocol", "seeds")
 NOTES = (
@@ -22,7 +22,7 @@ def show_paper(figure: Figure | None, metric: str) -> str:
         return ""
     if figure.value is None:
         return "diverged"
-    places = {"epochs_to_best": 0, "test_loss": 3}.get(metric, 2)
+    places = PRINTED_PLACES.get(metric, 2)
     spread = "" if figure.std is None else f" ± {figure.std:.{places}f}"
     return f"{figure.value:.{places}f}{spread}"
 
@@ -59,7 +59,7 @@ def as_text(table: Table) -> str:
     for block in table.blocks:
         lines += ["", f"{block.dataset}, {UNITS[block.metric]}"]
         if not block.rows:
-            lines.append(f"  {NOT_AVAILABLE}")
+            lines.append(f"  {block.reason}")
             continue
         body = [list(HEADER), *(cells_of(row, block.metric) for row in block.rows)]
         widths = [max(map(len, column)) for column in zip(*body)]
@@ -73,7 +73,7 @@ def as_markdown(table: Table) -> str:
     for block in table.blocks:
         lines += ["", f"**{block.dataset}**, {UNITS[block.metric]}", ""]
         if not block.rows:
-            lines.append(f"_{NOT_AVAILABLE}_")
+            lines.append(f"_{block.reason}_")
             continue
         lines += [_pipe(HEADER), _pipe(["---"] * len(HEADER))]
         lines += [_pipe(_bold(cells, row, block)) for row, cells in _body(block)]
@@ -91,7 +91,7 @@ def as_latex(table: Table) -> str:
         lines.append(r"\midrule")
         name = _tex(f"{block.dataset} ({UNITS[block.metric]})")
         if not block.rows:
-            lines.append(rf"{name} & \multicolumn{{6}}{{l}}{{{NOT_AVAILABLE}}} \\")
+            lines.append(rf"{name} & \multicolumn{{6}}{{l}}{{{block.reason}}} \\")
         for _, cells in _body(block):
             lines.append(" & ".join([name, *map(_tex, cells)]) + r" \\")
             name = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rflaf.datasets import info
 from rflaf.experiments.paper import (
     DATASETS,
     FIGURES,
@@ -72,6 +73,8 @@ def work_for(
     """
     for model in models or ():
         parse_model(model)  # a wrong name is an error, and not an empty table
+    for dataset in datasets or ():
+        info(dataset)  # an error at once, and not after hours of other runs
     seeds = 1 if quick else n_seeds
     runs: list[Spec] = []
     timings: dict[str, list[str]] = {}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rflaf.experiments.curves import sort_out
 from rflaf.experiments.records import Record, Store
 from rflaf.experiments.specs import Spec, parse_model
 
@@ -99,8 +100,11 @@ def run_all(
     """
     todo = missing(specs, store)
     clock = _Clock()
-    for record in store.read():
-        if "spec" in record:
+    # small runs and timings tell nothing of full ones, nor full ones of small ones
+    small = {spec.rows is not None for spec in todo}
+    for record in sort_out(store.read())[0]:
+        right = record["kind"] != "timing" and (record["spec"]["rows"] is not None) in small
+        if right and record["seconds"] is not None:
             clock.add(record)
     skipped: list[Event] = []
     left = list(todo)

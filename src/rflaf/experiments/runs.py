@@ -40,8 +40,8 @@ def run(spec: Spec) -> Record:
         "key": spec.key,
         "spec": spec.to_dict(),
         "kind": kind,
-        **found,
         "seconds": seconds,
+        **found,  # a recovery knows its own seconds, without those of reading the data
         "versions": versions(),
         "machine": machine(),
         "date": today(),

@@ -27,7 +27,9 @@ UNITS = {
     "train_time_ratio": "training time, ReLU = 1",
     "test_time_ratio": "test time, ReLU = 1",
 }
+PRINTED_PLACES = {"epochs_to_best": 0, "test_loss": 3}  # of the paper's numbers; 2 for others
 NOT_AVAILABLE = "data not available here"
+NO_RUNS = "no runs for this yet"
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Block:
-    """The part of a table that belongs to one data set and one metric; no rows: no records."""
+    """The part of a table that belongs to one data set and one metric.
+
+    Without rows there are no records for it, and `reason` says what is missing: runs, where others
+    on this data set are there, or else the data.
+    """
 
     dataset: str
     metric: str
     rows: tuple[Row, ...]
+    reason: str = NOT_AVAILABLE
 
     def best(self) -> dict[str, set[str]]:
         """The models with the best mean in each column: "paper", and the protocols' names.
@@ -128,7 +135,8 @@ def make_table(
                 if wanted is None or model in wanted
             ]
             kept = tuple(row for row in rows if row is not None)
-            blocks.append(Block(dataset, metric, kept if any(r.ours for r in kept) else ()))
+            kept = kept if any(row.ours for row in kept) else ()
+            blocks.append(Block(dataset, metric, kept, NO_RUNS if mine else NOT_AVAILABLE))
     return Table(name, TITLES[name], tuple(blocks))
 
 
@@ -155,7 +163,9 @@ def value_of(record: Record, metric: str) -> float | None:
     return record.get(metric)
 
 
-def difference(ours: Summary | None, paper: Figure | None, model: str) -> float | None:
+def difference(
+    ours: Summary | None, paper: Figure | None, model: str, metric: str = "test_loss"
+) -> float | None:
     """(ours - the paper's) / standard error.
 
     Both have their own; a figure of ours with one seed, or without spread, is given the paper's.
@@ -168,7 +178,7 @@ def difference(ours: Summary | None, paper: Figure | None, model: str) -> float 
     theirs = len(SEEDS) if parse_model(model).frozen else len(UNFROZEN_SEEDS)
     n = ours.seeds - ours.diverged
     # printed digits bound the paper's spread from below: 0.000 means less than 0.0005
-    spread = max(paper.std, 10.0 ** -_decimals(paper.value) / math.sqrt(12))
+    spread = max(paper.std, 10.0 ** -PRINTED_PLACES.get(metric, 2) / math.sqrt(12))
     square = spread**2 / (theirs - 1)
     square += ours.std**2 / (n - 1) if n > 1 and ours.std else spread**2
     return (ours.mean - paper.value) / math.sqrt(square)
@@ -194,7 +204,7 @@ def _row(
             ours[protocol] = found
     if paper is None and not ours:
         return None
-    return Row(model, paper, ours, difference(ours.get("published"), paper, model))
+    return Row(model, paper, ours, difference(ours.get("published"), paper, model, metric))
 
 
 def _extra_models(metric: str) -> tuple[str, ...]:
@@ -228,9 +238,3 @@ def _mean(row: Row, column: str) -> float | None:
     if column == "paper":
         return row.paper.value if row.paper else None
     return summary.mean if (summary := row.ours.get(column)) else None  # type: ignore[call-overload]
-
-
-def _decimals(value: float) -> int:
-    """Digits after the point, as printed: three for losses, two at least."""
-    text = repr(value)
-    return max(len(text.partition(".")[2]), 2)

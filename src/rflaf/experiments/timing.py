@@ -29,8 +29,16 @@ def measure_times(
 
     The seconds are those of an epoch of the published training on some of the rows, with Z = X W
     of frozen models computed before, as `rflaf.nn.train` does. Other work on the machine makes the
-    ratios wrong; the load at the start is kept in the record, and warned about.
+    ratios wrong; the load at the start is kept in the record, and warned about. What another
+    process is timing in this folder is left to it.
     """
+    with store.claim(f"timing/{dataset}") as mine:
+        return _measure(dataset, models, store, quick, report) if mine else []
+
+
+def _measure(
+    dataset: str, models: Sequence[str], store: Store, quick: bool, report: Callable[[str], None]
+) -> list[Record]:
     there = store.keys()
     todo = [model for model in models if timing_key(dataset, model, quick) not in there]
     if not todo:
@@ -40,7 +48,7 @@ def measure_times(
         warnings.warn(
             f"The machine is busy (load {load:.1f}): ratios of times may be wrong.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     names = list(dict.fromkeys([REFERENCE, *todo]))
     best = {name: [float("inf")] * 2 for name in names}

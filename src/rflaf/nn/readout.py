@@ -23,8 +23,7 @@ def readout(z: Tensor, a: Tensor, V: Tensor, basis: str) -> Tensor:
     """sigma(Z) V, for Z of n × M, V of M or M × C, and a of N; as `ops.evaluate` and a product."""
     if not _runs_fused(z, a, V, basis):
         return ops.evaluate(z, a, basis, 0) @ V
-    one = V.numel() == V.shape[0]
-    keep = one and not z.requires_grad and (a.requires_grad or V.requires_grad)
+    keep = _has_one_output(V) and not z.requires_grad
     out: Tensor = _Readout.apply(z, a, V, basis, keep)[0]  # type: ignore[no-untyped-call]
     return out
 
@@ -38,12 +37,12 @@ class _Readout(torch.autograd.Function):
     @staticmethod
     def forward(z: Tensor, a: Tensor, V: Tensor, basis: str, keep: bool) -> tuple[Tensor, Tensor]:
         sigma = sigma_of(basis, _bytes(a))
-        if not keep:
+        if not _has_one_output(V):
             out = fused.predict(sigma, _numpy(z), _numpy(V))
             return torch.from_numpy(out), z.new_empty(0)
         phi = torch.empty(z.shape, dtype=z.dtype)
         fused.apply(sigma, _numpy(z), out=phi.numpy())
-        return phi @ V, phi
+        return phi @ V, phi if keep else z.new_empty(0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -91,6 +90,10 @@ def _runs_fused(z: Tensor, a: Tensor, V: Tensor, basis: str) -> bool:
     if z.ndim != 2 or z.shape[1] != V.shape[0] or z.numel() == 0:
         return False
     return V.numel() <= _MOST_OUTPUTS * V.shape[0] and layout_of(basis) is not None
+
+
+def _has_one_output(V: Tensor) -> bool:
+    return V.numel() == V.shape[0]
 
 
 def _bytes(a: Tensor) -> bytes:

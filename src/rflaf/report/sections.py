@@ -17,12 +17,19 @@ from rflaf.experiments.curves import (
 from rflaf.experiments.formats import HEADER, NOTES, cells_of
 from rflaf.experiments.paper import DATASETS, FIGURES, TITLES
 from rflaf.experiments.records import Record
-from rflaf.experiments.tables import NOT_AVAILABLE, UNITS, Block, Summary, Table, make_table
+from rflaf.experiments.tables import (
+    NO_RUNS,
+    NOT_AVAILABLE,
+    UNITS,
+    Block,
+    Summary,
+    Table,
+    make_table,
+)
 from rflaf.report.summary import CLOSE
 
 _MANY_ROWS = 12  # longer tables are folded, but for the first
 _MOST_OTHERS = 200
-_NO_RUNS = "no runs for this yet"
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class Section:
 def sections_of(known: list[Record], other: list[Record]) -> list[Section]:
     """All sections, in their order; tables and figures also where there is nothing to show."""
     there = datasets_in(known)
-    always = [_table_section(make_table(name, known), there) for name in TITLES]
+    always = [_table_section(make_table(name, known)) for name in TITLES]
     always += [_figure1(known, there), *_recovery_sections(known)]
     others = (
         _activations(known, there),
@@ -81,21 +88,17 @@ def sections_of(known: list[Record], other: list[Record]) -> list[Section]:
     return [*always, *(section for section in others if section.parts)]
 
 
-def _table_section(table: Table, there: list[str]) -> Section:
+def _table_section(table: Table) -> Section:
     shown = [block for block in table.blocks if block.rows]
-    missing = dict.fromkeys(block.dataset for block in table.blocks if not block.rows)
+    missing = {block.dataset: block.reason for block in table.blocks if not block.rows}
     folded = any(len(block.rows) > _MANY_ROWS for block in shown)
     parts = tuple(
         Part(f"{block.dataset}, {UNITS[block.metric]}", (_grid(block),), folded=folded and k > 0)
         for k, block in enumerate(shown)
     )
     notes: tuple[str, ...] = (NOTES,) if shown else ()
-    # a data set that other tables show is there, and only the runs for this one are missing
-    for why, names in (
-        (_NO_RUNS, [name for name in missing if name in there]),
-        (NOT_AVAILABLE, [name for name in missing if name not in there]),
-    ):
-        if names:
+    for why in (NO_RUNS, NOT_AVAILABLE):
+        if names := [name for name, reason in missing.items() if reason == why]:
             notes += (f"{', '.join(names)}: {why}.",)
     number = table.name.removeprefix("table")
     return Section(table.name, f"Table {number}", table.title, parts, notes)
@@ -166,7 +169,7 @@ def _recovery_sections(known: list[Record]) -> list[Section]:
         parts["figure3"] += (Part(function, panels=own),)
     if found:
         parts["figure3"] += (Part("Errors", (grid,)),)
-    without = (f"f1, f2, f3: {_NO_RUNS}.",)
+    without = (f"f1, f2, f3: {NO_RUNS}.",)
     return [
         Section(name, f"Figure {name[-1]}", FIGURES[name], shown, notes if shown else without)
         for name, shown in parts.items()

@@ -30,15 +30,24 @@ class SampledRows:
             part = features[:, start : start + step]
             self.gram += part @ part.T  # float32 will do: no more than a guess is needed
         self.gram /= max(len(features), 1)
+        # The mean square of a row outside of the span of those before it, over s, is what the
+        # pivots of a Cholesky factorisation are; the later half of them tells.
+        pivots = np.diag(cholesky_with_floor(self.gram)) ** 2
+        self.rest = float(np.mean(pivots[len(pivots) // 2 :]))
 
     @property
     def nbytes(self) -> int:
         return self.rows.nbytes + 2 * self.gram.nbytes
 
-    def damp(self, mu: float) -> None:
-        """Set mu."""
-        self.mu = mu
-        self.factor = cholesky_with_floor(self.gram, mu)
+    def damp(self, alpha: float) -> None:
+        """Set mu: alpha, or, where that is more, what rows keep outside of the sample's span.
+
+        A sample says nothing about directions outside of its span, and too much about its own last
+        ones. With mu = alpha, a small alpha leaves the former far too large beside all others, and
+        several times as many iterations are needed.
+        """
+        self.mu = max(alpha, self.rest)
+        self.factor = cholesky_with_floor(self.gram, self.mu)
 
     def __call__(self, r: Float64) -> Float64:
         """(B'B + mu)^-1 r."""

@@ -137,8 +137,7 @@ def _plan(n: int, m: int, steps: int) -> list[Plan]:
     """Two stages, coarse and fine, with sketches that keep the model's rows per feature.
 
     The work of a step is about rows × features²; every stage bounds it, so that the whole takes
-    seconds whatever n and M are. A wide model has a third stage, for minutes: what suits sketches
-    of a thousand features is too smooth for it.
+    seconds whatever n and M are. A wide model has a third stage with larger sketches.
     """
     stages = _STAGES if m <= _NARROW else _WIDE_STAGES
     plans = []

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 MOST_LEVELS = 1000  # one-hot columns of one category
+FEW_LEVELS = 20  # that a category of numbers and something else may have
 _DATE = re.compile(r"(\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}([/.])\d{1,2}\3(\d{2}|\d{4})( .*)?)")
 _USABLE = {"number", "boolean", "category"}
 _OBJECTS = {  # pandas' names for what a column of objects holds
@@ -61,7 +62,8 @@ def column_kind(values: Any) -> str:
     Notes
     -----
     Strings are a category where they have at most 1,000 different values that occur twice or more
-    on average, else free text; so names and identifiers are free text.
+    on average, else free text; so names and identifiers are free text. More than 20 values that
+    are numbers in nine rows of ten, but not in all, are no category but "almost number".
 
     Examples
     --------
@@ -91,9 +93,11 @@ def column_kind(values: Any) -> str:
     levels = there.unique()
     if all(_DATE.fullmatch(level.strip()) for level in levels):
         return "date"
-    if len(levels) <= min(MOST_LEVELS, len(there) / 2):
-        return "category"
     numbers = pd.to_numeric(there, errors="coerce").notna().mean()
+    if len(levels) <= min(MOST_LEVELS, len(there) / 2):
+        # many numbers and a "?" are no category, but few ones with a letter may be
+        measured = len(levels) > FEW_LEVELS and numbers >= 0.9
+        return "almost number" if measured else "category"
     return "almost number" if numbers >= 0.5 else "text"
 
 

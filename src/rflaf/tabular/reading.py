@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import warnings
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -129,7 +130,7 @@ def _read_csv(path: Path, separator: str, missing: Sequence[str], strings: set[s
         raise TableError(f"'{path}' is not a regular CSV file: {reason}") from error
     except UnicodeDecodeError as error:
         raise TableError(f"'{path}' is not UTF-8 text: {error}") from error
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise TableError(f"'{path}' is not a whole gzip file: {error}") from error
 
 
