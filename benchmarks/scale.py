@@ -155,7 +155,7 @@ def measure_dask(folder: Path, workers: int) -> dict[str, Any]:
         )
 
     X, y = lazily("x", (D,)), lazily("y", ())
-    cluster = LocalCluster(workers, threads_per_worker=1, processes=True, dashboard_address=None)
+    cluster = LocalCluster(workers, threads_per_worker=1, processes=True, dashboard_address=":0")
     with cluster, Client(cluster):
         DaskRFLAFRegressor(50, max_iter=3, random_state=0).fit(X[:CHUNK], y[:CHUNK])
         start = time.perf_counter()

@@ -8,16 +8,18 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from rflaf import RFLAFClassifier, RFLAFRegressor, load, save
 from rflaf.estimators import memory
+from rflaf.estimators.classes import ClassTally
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 pandas = pytest.importorskip("pandas")
 from rflaf.dask import DaskRFLAFClassifier, DaskRFLAFRegressor  # noqa: E402
-from rflaf.dask.tasks import predict_rows, tree  # noqa: E402
+from rflaf.dask.tasks import Drawn, checked, merge_drawn, predict_rows, tree  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Only .* of the projected inputs:UserWarning",
@@ -33,7 +35,7 @@ OPTIONS = {"n_components": 25, "max_iter": 3, "random_state": 0}
 def client():
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -223,6 +225,8 @@ def test_a_client_that_is_closed(client, rows):
     model.client.close()
     with pytest.raises(ValueError, match="Its status is 'closed'"):
         model.fit(uneven(X), uneven(y))
+    with pytest.raises(ValueError, match="Its status is 'closed'"):  # it is still the one set
+        model.fit(uneven(X), uneven(y))
     model.client = client
     with pytest.raises(ValueError, match="requires y"):
         model.fit(uneven(X))
@@ -239,8 +243,38 @@ def test_a_tree_keeps_the_order():
         assert joined.compute(scheduler="synchronous") == list(range(n))
 
 
+def test_what_tasks_gave_stays_as_it_is():
+    """The scheduler may run what follows once more."""
+    found = []
+    for labels in (["a", "b"], ["b"]):
+        tally = ClassTally()
+        tally.add(np.array(labels), np.ones(len(labels)))
+        found.append(Drawn(None, len(labels), len(labels), tally, 10))
+    first, second = (merge_drawn(found).tally for _ in range(2))
+    for merged in (first, second):
+        assert merged.counts.tolist() == merged.weights.tolist() == [1, 2]
+    assert found[0].tally.counts.tolist() == [1, 1]
+
+
+def test_partitions_that_do_not_fit_together(rows):
+    X, y, weights = rows
+    with pytest.raises(ValueError, match=r"'y' must have 0 rows.*Got 5"):
+        checked(RFLAFRegressor(), (X[:0], y[:5]), 7, 0)
+    with pytest.raises(ValueError, match=r"'sample_weight' must have 5 rows.*Got 4"):
+        checked(RFLAFRegressor(), (X[:5], y[:5], weights[:4]), 7, 5)
+
+
+def test_predictions_need_a_fit(rows):
+    for model in (DaskRFLAFRegressor(), DaskRFLAFClassifier()):
+        with pytest.raises(NotFittedError):
+            model.predict(uneven(rows[0]))
+
+
 def test_a_partition_without_rows(rows):
     X, y, _ = rows
     model = RFLAFRegressor(**OPTIONS).fit(pandas.DataFrame(X, columns=["a", "b", "c"]), y)
     empty = pandas.DataFrame(X[:0], columns=["a", "b", "c"])
     assert predict_rows(model, empty, "predict").shape == (0,)
+    model = RFLAFRegressor(**OPTIONS).fit(X, y)
+    for dtype in (np.float32, np.float64):
+        assert predict_rows(model, X[:0].astype(dtype), "predict").dtype == dtype

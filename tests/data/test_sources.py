@@ -32,6 +32,11 @@ def test_arrays_in_blocks(rng):
         Arrays(X, weight=weight)
 
 
+def test_wide_arrays_come_in_short_blocks():
+    wide = np.broadcast_to(np.zeros(1), (300, 100_000))
+    assert [len(X) for (X,) in Arrays(wide)] == [83, 83, 83, 51]
+
+
 def test_a_source_is_what_has_blocks():
     with pytest.raises(TypeError):
         Source()

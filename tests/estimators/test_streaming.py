@@ -14,7 +14,16 @@ import rflaf
 from rflaf import RFLAFClassifier, RFLAFRegressor
 from rflaf.data import Arrays, Blocks, Parquet
 from rflaf.estimators import memory
-from rflaf.estimators.sample import FOLD, SAMPLE, fold_cuts, fold_numbers, row_keys
+from rflaf.estimators.rows import Block
+from rflaf.estimators.sample import (
+    FOLD,
+    SAMPLE,
+    SampleDraw,
+    fold_cuts,
+    fold_numbers,
+    row_keys,
+)
+from rflaf.estimators.wide import wide_block_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
 
@@ -210,6 +219,8 @@ def test_arrays_on_disk(dtype, rows, tmp_path):
     np.testing.assert_allclose(prediction, model.predict(values), rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match="requires y"):
         regressor().fit(on_disk)
+    one_weight = regressor().fit(on_disk, y, sample_weight=2.0)
+    assert_same(one_weight, regressor().fit(values, y, sample_weight=2.0))
 
 
 def test_predictions_in_blocks(rows, monkeypatch):
@@ -244,6 +255,28 @@ def test_a_reader_that_fails_leaves_no_model(make, fails_in, rows):
         model.fit(Blocks(read))
     assert caught.value is failure
     assert set(vars(model)) == set(model.get_params())
+
+
+def test_a_reader_that_fails_leaves_settings_alone(rows):
+    model = regressor()
+    model._metadata_request = "as it was"
+
+    def read():
+        yield rows[0], rows[1]
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        model.fit(Blocks(read))
+    assert set(vars(model)) == {*model.get_params(), "_metadata_request"}
+
+
+def test_missing_classes(rows):
+    X, y, _ = rows
+    labels = np.where(y > 0.5, "b", "a").astype(object)
+    for nothing in (None, np.nan):
+        labels[700] = nothing
+        with pytest.raises(ValueError, match="y contains missing classes"):
+            classifier().fit(cut(100, X, labels))
 
 
 def test_passes_that_differ(rows):
@@ -343,6 +376,20 @@ def test_the_parameter(rows):
         model.set_params(n_components=2000, memory=50_000_000)
         with pytest.raises(MemoryError, match=r"n_components=2000 needs 0.16 GB .* 0.05 GB"):
             model.fit(X, y > 0)
+
+
+def test_wide_rows_are_read_by_fewer():
+    for allowed in (None, 10**7):
+        for d in (10, 10_000):
+            room = 1 << 27 if allowed is None else allowed
+            assert memory.read_rows(d, allowed) * d * 8 <= room
+            assert wide_block_rows(6000, d, allowed) * d * 8 <= room
+    assert memory.read_rows(10**9, 1) == wide_block_rows(6000, 10**9, 1) == 1
+    draw = SampleDraw(40, 0)
+    for start in range(0, 1000, 10):
+        draw.add(Block(start, np.zeros((10, 2)), np.zeros(10), np.ones(10)))
+        assert draw._count <= 50
+    assert len(draw.result().keys) == 40
 
 
 def test_features_are_kept_where_there_is_room(rows):

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from rflaf.dask import tasks
 from rflaf.dask.partitions import Partitions, is_dask, partition
 from rflaf.estimators.classes import ClassTally
+from rflaf.estimators.reading import ReadingMixin
 from rflaf.estimators.sample import Sample, as_sample
 
 Array = NDArray[Any]
@@ -24,6 +25,7 @@ class DaskMixin:
     """Fits on the workers of a client; stands before an estimator among the bases."""
 
     _plain: type  # the estimator of one machine
+    _settings: tuple[str, ...] = (*ReadingMixin._settings, "_client")
     _client: Any = None
 
     @property
@@ -57,14 +59,21 @@ class DaskMixin:
         """The plain estimator: the same parameters and fitted attributes, without Dask."""
         model: Any = self
         plain = self._plain(**model.get_params(deep=False))
-        plain.__dict__.update(self.__getstate__())
+        plain.__dict__.update(model.__getstate__())
         return plain
 
     def __getstate__(self) -> dict[str, Any]:
-        above: Any = super()
-        state = dict(above.__getstate__())
-        state.pop("_client", None)  # a connection is of one process
+        parent: Any = super()
+        state = dict(parent.__getstate__())
+        state.pop("_client", None)  # a connection cannot be copied
         return state
+
+    def _is_lazy(self, X: Any) -> bool:
+        """Whether a prediction for X is a Dask array."""
+        if is_dask(X):
+            check_is_fitted(self)
+            return True
+        return False
 
     def _run(self, work: Any) -> Any:
         """The result of delayed work. The scheduler repeats what a lost worker had done."""
@@ -123,7 +132,6 @@ class DaskMixin:
 
     def _lazily(self, X: Any, method: str, dtype: Any, width: int | None = None) -> Any:
         """A Dask array of what a method of the model says; `width` None: one number a row."""
-        check_is_fitted(self)
         found = partition(X)
         model = dask.delayed(self.to_local(), pure=False, traverse=False)
         run = dask.delayed(tasks.predict_rows, pure=False)
@@ -152,4 +160,4 @@ def precision(X: Any) -> Any:
     return _floats_like(like).dtype
 
 
-__all__ = ["DaskMixin", "is_dask", "precision"]
+__all__ = ["DaskMixin", "precision"]

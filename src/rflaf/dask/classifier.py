@@ -9,7 +9,7 @@ from sklearn.base import _fit_context
 
 from rflaf import fused
 from rflaf.dask import tasks
-from rflaf.dask.base import Array, DaskMixin, is_dask, precision
+from rflaf.dask.base import Array, DaskMixin, precision
 from rflaf.estimators.classifier import RFLAFClassifier
 from rflaf.solvers.softmax import StreamedRows
 
@@ -48,25 +48,25 @@ class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
 
     def predict(self, X: Any) -> Any:
         """Classes as a Dask array, not yet computed; for plain arrays as RFLAFClassifier."""
-        if not is_dask(X):
+        if not self._is_lazy(X):
             return super().predict(X)
         return self._lazily(X, "predict", self.classes_.dtype)
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities as a Dask array, not yet computed."""
-        if not is_dask(X):
+        if not self._is_lazy(X):
             return super().predict_proba(X)
         return self._lazily(X, "predict_proba", precision(X), len(self.classes_))
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of the probabilities as a Dask array, not yet computed."""
-        if not is_dask(X):
+        if not self._is_lazy(X):
             return super().predict_log_proba(X)
         return self._lazily(X, "predict_log_proba", precision(X), len(self.classes_))
 
     def decision_function(self, X: Any) -> Any:
         """Scores of the classes as a Dask array, not yet computed."""
-        if not is_dask(X):
+        if not self._is_lazy(X):
             return super().decision_function(X)
         width = None if len(self.classes_) == 2 else len(self.classes_)
         return self._lazily(X, "decision_function", precision(X), width)

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import _fit_context
 
 from rflaf.dask import tasks
-from rflaf.dask.base import DaskMixin, is_dask, precision
+from rflaf.dask.base import DaskMixin, precision
 from rflaf.estimators.base import quiet_blas
 from rflaf.estimators.regressor import RFLAFRegressor
 
@@ -29,7 +29,7 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
     >>> from distributed import Client
     >>> from rflaf.dask import DaskRFLAFRegressor
     >>> X = da.random.default_rng(0).uniform(-1, 1, (2000, 3), chunks=(600, 3))
-    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     model = DaskRFLAFRegressor(n_components=50, random_state=0).fit(X, X[:, 0] ** 2)
     ...     prediction = model.predict(X)  # lazy
     ...     shape = prediction.compute().shape
@@ -63,7 +63,7 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictions as a Dask array, not yet computed; for plain arrays as RFLAFRegressor."""
-        if not is_dask(X):
+        if not self._is_lazy(X):
             return super().predict(X, return_std)
         width = None if self._single_target else len(self._y_mean)
         prediction = self._lazily(X, "predict", precision(X), width)

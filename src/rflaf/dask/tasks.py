@@ -46,6 +46,12 @@ def checked(model: Any, part: tuple[Any, ...], start: int, rows: int) -> Block |
             f"A partition had {rows} rows at first, and {len(part[0])} later. Expected the same "
             "rows every time it is computed."
         )
+    for name, other in zip(("y", "sample_weight"), part[1:]):
+        if len(other) != rows:
+            raise ValueError(
+                f"A partition of '{name}' must have {rows} rows, as that of 'X' from row {start} "
+                f"on has. Got {len(other)}."
+            )
     reader = CheckedRows(
         Blocks([part]), model._check_block, model._check_targets, first=False, start=start
     )
@@ -80,8 +86,9 @@ def draw_rows(
 
 def merge_drawn(found: list[Drawn]) -> Drawn:
     pieces = [one.piece for one in found if one.piece is not None]
-    tally = found[0].tally
-    for one in found[1:]:
+    # a new one: what tasks have given must stay as it is, for it may be needed again
+    tally = None if found[0].tally is None else ClassTally()
+    for one in found:
         if tally is not None and one.tally is not None and one.tally.classes.size:
             tally.merge(one.tally.classes, one.tally.counts, one.tally.weights)
     size = found[0].size
@@ -153,7 +160,8 @@ def predict_rows(model: Any, X: Any, method: str) -> Array:
     """What a method of the model says of a partition, without rows too."""
     if len(X):
         return np.asarray(getattr(model, method)(X))
-    one = np.zeros((1, model.n_features_in_))
     if hasattr(X, "columns"):
         one = X.reindex(range(1)).fillna(0)
+    else:
+        one = np.zeros((1, model.n_features_in_), X.dtype)
     return np.asarray(getattr(model, method)(one))[:0]

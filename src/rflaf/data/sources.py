@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-_STEP = 65536  # rows of a block, where the source may choose
+_STEP = 65536  # rows of a block, where the source may choose,
+_NUMBERS = 1 << 23  # and inputs in them at most
 
 
 class Source(ABC):
@@ -91,5 +92,7 @@ class Arrays(Source):
         self.parts = [part for part in (X, y, weight) if part is not None]
 
     def __iter__(self) -> Iterator[Any]:
-        for start in range(0, self.parts[0].shape[0], _STEP):
-            yield tuple(part[start : start + _STEP] for part in self.parts)
+        n, *columns = self.parts[0].shape
+        step = min(_STEP, max(1, _NUMBERS // max(1, *columns)))
+        for start in range(0, n, step):
+            yield tuple(part[start : start + step] for part in self.parts)

@@ -242,4 +242,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         return X, y, self._check_weights(sample_weight, X)
 
     def _check_targets(self, y: Any) -> Array:
-        return column_or_1d(y)
+        classes = column_or_1d(y)
+        if classes.dtype.kind == "O" and any(c is None or c != c for c in classes):
+            raise ValueError("Input y contains missing classes (None or NaN).")
+        return classes

@@ -9,6 +9,7 @@ SAMPLE_ROWS = 200_000  # rows that the activation is learned on, where there are
 _SAMPLE_NUMBERS = 1 << 28  # with so many numbers in them at most,
 _LEAST_SAMPLE = 1000  # and so many rows at least
 _BLOCK_NUMBERS = 1 << 23  # inputs or features of a block of rows
+_READ_ROWS = 16384  # of a block while the sample is drawn
 
 
 def free_bytes() -> int:
@@ -77,6 +78,11 @@ def block_rows(m: int, d: int, memory: int | None) -> int:
     if memory is not None:  # inputs twice, Z, features and their weighted copy
         rows = min(rows, memory // 8 // (16 * d + 16 * m))
     return max(rows, 1)
+
+
+def read_rows(d: int, memory: int | None) -> int:
+    """Rows of a block while the sample is drawn."""
+    return min(_READ_ROWS, block_rows(1, d, memory))
 
 
 def kept_bytes(memory: int | None) -> int:

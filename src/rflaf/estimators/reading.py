@@ -20,6 +20,9 @@ from rflaf.estimators.scaling import standardise
 
 Array = NDArray[Any]
 
+# What belongs to an estimator as its parameters do, and comes from no fit: scikit-learn's settings.
+_SETTINGS = ("_metadata_request", "_sklearn_output_config")
+
 
 def is_streamed(X: Any) -> bool:
     """Whether rows are read block by block, never all at once."""
@@ -29,6 +32,7 @@ def is_streamed(X: Any) -> bool:
 class ReadingMixin:
     """Checks of inputs, the first pass, and those after it."""
 
+    _settings: tuple[str, ...] = _SETTINGS
     n_components: int
     solver: str
     memory: int | None
@@ -71,12 +75,14 @@ class ReadingMixin:
             return CheckedRows(X, self._check_block, self._check_targets)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed. Got None.")
+        if sample_weight is not None and np.ndim(sample_weight) == 0:
+            sample_weight = np.broadcast_to(np.float64(sample_weight), len(X))
         return CheckedRows(Arrays(X, y, sample_weight), self._check_block, self._check_targets)
 
     @contextmanager
     def _unfitted_on_error(self, streamed: bool) -> Iterator[None]:
         """A source that fails midway leaves no half of a model behind."""
-        kept = {*self.get_params(deep=False), "_client"}  # type: ignore[attr-defined]
+        kept = {*self.get_params(deep=False), *self._settings}  # type: ignore[attr-defined]
         try:
             yield
         except BaseException:
@@ -97,11 +103,15 @@ class ReadingMixin:
             return budget.SAMPLE_ROWS
         return budget.sample_rows(x.shape[1], x.dtype.itemsize, self.memory)
 
+    def _read_rows(self, x: Any) -> int:
+        """Rows to read at once in the first pass, for the first block of them."""
+        return budget.read_rows(x.shape[1], self.memory)
+
     def _draw_sample(
         self, rows: ArrayRows | CheckedRows, tally: Callable[[Block], None] | None = None
     ) -> Sample:
         """The first pass: rows to learn the activation on."""
-        sample = draw_sample(rows, self._sample_size, self._seed, tally)
+        sample = draw_sample(rows, self._sample_size, self._read_rows, self._seed, tally)
         if not sample.used:
             raise ValueError("'sample_weight' must have a positive entry. Got only zeros.")
         return sample

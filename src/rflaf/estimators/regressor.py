@@ -144,7 +144,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
             if wide and sample.whole:
                 return self._fit_wide(lambda: _slices(x, scaled, sample, len(scaled)))
             if wide:
-                size = wide_block_rows(*self.components_.shape[::-1])
+                d, m = self.components_.shape
+                size = wide_block_rows(m, d, self.memory)
                 return self._fit_wide(lambda: self._blocks_again(rows, self._scale_targets, size))
             if sample.whole:
                 blocks = _slices(x, scaled, sample, self._block_rows(sample))

@@ -72,11 +72,12 @@ class CheckedRows:
         self._y_shape: tuple[int, ...] | None = None
         self.count: int | None = None  # after the first pass
 
-    def blocks(self, size: int) -> Iterator[Block]:
-        """All rows, in blocks of `size`; the last has fewer."""
+    def blocks(self, size: int | Callable[[Array], int]) -> Iterator[Block]:
+        """All rows, in blocks of `size`, or of what it says for the first X; the last has fewer."""
         pending: list[tuple[Any, ...]] = []
         waiting, start = 0, self._start
         for block in self._checked():
+            size = size(block[0]) if callable(size) else size
             rows = len(block[0])
             at = 0
             while at < rows:

@@ -20,7 +20,6 @@ Keys = NDArray[np.uint64]
 Piece = tuple[Any, ...]  # of some rows: inputs, targets, weights, keys of folds and of the sample
 
 SAMPLE, FOLD = 0, 1  # what a key decides
-_READ = 16384  # rows of a block while drawing
 
 
 def row_keys(seed: int, purpose: int, start: int, stop: int) -> Keys:
@@ -79,13 +78,17 @@ class Sample:
 def draw_sample(
     rows: ArrayRows | CheckedRows,
     size: Callable[[Any], int],
+    at_once: Callable[[Any], int],
     seed: int,
     tally: Callable[[Block], None] | None = None,
 ) -> Sample:
-    """One pass over the rows: a sample of as many as `size` says for the first block of them."""
+    """One pass over the rows: a sample of as many as `size` says for the first block of them.
+
+    Rows that are not in memory are read `at_once` by as many as that says.
+    """
     draw: SampleDraw | None = None
-    at_once = rows.count if isinstance(rows, ArrayRows) else _READ
-    for block in rows.blocks(at_once):
+    blocks = rows.blocks(rows.count) if isinstance(rows, ArrayRows) else rows.blocks(at_once)
+    for block in blocks:
         if draw is None:
             draw = SampleDraw(size(block.x), seed)
         draw.add(block)
@@ -114,7 +117,7 @@ class SampleDraw:
     def __init__(self, size: int, seed: int, limit: int = 2**64 - 1) -> None:
         self.size, self.seed = size, seed
         self.used = self.seen = 0
-        self._slack = max(size // 4, _READ)
+        self._slack = size // 4  # more rows than that are thrown out together
         self._pieces: list[Piece] = []
         self._count = 0
         self._limit = np.uint64(limit)

@@ -31,9 +31,12 @@ def takes_cg(solver: str, n: int, m: int, memory: int | None) -> bool:
     return m > _NARROW and n * m**2 + 4 * m**3 > _PASSES * n * m
 
 
-def wide_block_rows(m: int, d: int) -> int:
+def wide_block_rows(m: int, d: int, memory: int | None) -> int:
     """Rows to read at once from a source."""
-    return max(1, min(_BLOCK_FEATURES // m, _BLOCK_INPUTS // max(d, 1)))
+    rows = min(_BLOCK_FEATURES // m, _BLOCK_INPUTS // max(d, 1))
+    if memory is not None:  # inputs as they are read, standardised, and a part of them
+        rows = min(rows, memory // 8 // (16 * max(d, 1)))
+    return max(1, rows)
 
 
 def solve_wide(
