@@ -65,9 +65,9 @@ def sample_rows(d: int, itemsize: int, memory: int | None) -> int:
     """How many rows to learn the activation on.
 
     A fixed number, so that the same rows give the same model on every machine, unless `memory` is
-    given or there is hardly any. A row is held up to three times while the sample is drawn.
+    given or the machine has hardly any. A row is held up to three times while the sample is drawn.
     """
-    room = (free_bytes() if memory is None else memory) // 2
+    room = _physical_bytes() // 4 if memory is None else memory // 2
     fits = room // (3 * itemsize * d + 64)
     return max(min(SAMPLE_ROWS, _SAMPLE_NUMBERS // d, fits), _LEAST_SAMPLE)
 

@@ -29,6 +29,7 @@ from rflaf.solvers.varpro import features
 
 FOLDED_ROWS = 3000  # up to so many rows, alpha is chosen by cross-validation,
 N_FOLDS = 5  # because a tenth of them says too little
+_MOST_HELD = 200_000  # rows that say when conjugate gradients stop
 _EXACT = 4_000_000  # up to so many features in all, their products are taken in float64
 _POSTERIOR_WIDTH = 5000  # up to so many features the posterior is kept for return_std
 
@@ -178,6 +179,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         self._rows_seen, self._cuts = sample.seen, sample.keys[:0]
         if self.alpha == "auto" and sample.used >= FEW_ROWS:
             held = self.validation_fraction
+            if wide:  # conjugate gradients hold the errors of these rows in memory
+                held = min(held, _MOST_HELD / sample.used)
             few = sample.used <= FOLDED_ROWS and not wide
             shares = [1 / N_FOLDS] * N_FOLDS if few else [1 - held, held]
             self._cuts = fold_cuts(sample.keys, shares)
