@@ -61,7 +61,7 @@ def references(name: str) -> list[Row]:
     if importlib.util.find_spec("lightgbm"):
         from lightgbm import LGBMRegressor
 
-        models["LightGBM, 500 trees"] = LGBMRegressor(500, random_state=0, verbose=-1)
+        models["LightGBM, 500 trees"] = LGBMRegressor(n_estimators=500, random_state=0, verbose=-1)
     found = []
     for what, model in models.items():
         start = time.perf_counter()
