@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-import rflaf
+from rflaf.experiments.environment import machine as processor
+from rflaf.experiments.environment import today, versions
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -31,21 +28,9 @@ def best_seconds(*functions: Callable[[], Any], repeats: int = 7) -> list[float]
 
 
 def machine() -> dict[str, Any]:
-    model = platform.processor()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [
-            line.split(":")[1].strip() for line in info.open() if line.startswith("model name")
-        ]
-        model = names[0] if names else model
-    return {
-        "processor": model,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "rflaf": rflaf.__version__,
-        "date": time.strftime("%Y-%m-%d"),
-    }
+    known = versions()
+    return {**processor(), **{name: known[name] for name in ("python", "numpy", "rflaf")},
+            "date": today()}  # fmt: skip
 
 
 def write(name: str, rows: list[dict[str, Any]], replace: str | None = None) -> None:

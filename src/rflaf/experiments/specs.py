@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -139,9 +138,6 @@ class Spec:
     def from_dict(cls, given: dict[str, Any]) -> Spec:
         """From a record."""
         return cls(**given)
-
-    def __str__(self) -> str:
-        return json.dumps(self.to_dict())
 
 
 def seeds_of(model: str, n_seeds: int) -> tuple[int, ...]:
