@@ -39,6 +39,8 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/estimators.py
 	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/nn.py
+	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python docs/figures/scale.py
 
 # Every table and figure of the paper, for the data there is; goes on where it was stopped. Hours.
 reproduce: $(VENV)/.dev

@@ -8,6 +8,7 @@ from rflaf import RFLAFRegressor
 from rflaf.data import Blocks
 from rflaf.estimators import memory
 from rflaf.estimators.wide import takes_cg
+from rflaf.solvers.varpro import apply_metric
 
 FAST = {"n_components": 120, "max_iter": 4, "random_state": 0}
 
@@ -88,3 +89,19 @@ def test_a_source_gives_the_model_of_the_arrays(friedman, monkeypatch):
     streamed = RFLAFRegressor(**options).fit(Blocks([(X[:150], y[:150]), (X[150:], y[150:])]))
     expected = whole.predict(X_test)
     np.testing.assert_allclose(streamed.predict(X_test), expected, atol=1e-3 * expected.std())
+
+
+def test_the_scale_of_the_metric_is_chosen_at_full_width(friedman):
+    """What is stored agrees with what the weights were found for, and "none" is left alone."""
+    X, y, X_test, y_test = friedman
+    model = RFLAFRegressor(solver="cg", **FAST).fit(X, y)
+    tried = [record["scale"] for record in model.alpha_path_]
+    assert {1.0, 1.25} <= set(tried)
+    best = min(model.alpha_path_, key=lambda record: record["loss"])
+    assert best["scale"] != 1.0
+    np.testing.assert_allclose(
+        model.components_, apply_metric(model.metric_, model.projection_), rtol=1e-5
+    )
+    assert model.score(X_test, y_test) > 0.8
+    plain = RFLAFRegressor(solver="cg", metric="none", **FAST).fit(X, y)
+    assert {record["scale"] for record in plain.alpha_path_} == {1.0}

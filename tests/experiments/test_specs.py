@@ -100,6 +100,8 @@ def test_work_for_a_part():
     assert all(spec.rows for spec in work_for(list(FIGURES), quick=True).runs)
     with pytest.raises(ValueError, match="rflaf-rbg-8"):
         work_for(["table9"], models=["rflaf-rbg-8"])
+    with pytest.raises(ValueError, match="rflaf-rbf-64, which table1 does not have: rflaf-rbf-16"):
+        work_for(["table1"], models=["rfmlp-relu", "rflaf-rbf-64"])
 
 
 def test_a_wrong_data_set_is_an_error_before_any_run():

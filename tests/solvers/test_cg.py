@@ -200,3 +200,23 @@ def test_a_constant_target_and_overflow(sigma, data):
     steep = fused.Direct(Fixed("relu"), np.ones(1))
     with pytest.raises(ValueError, match="overflow"), np.errstate(over="ignore"):
         solve(steep, x * np.float32(1e30), y, w * np.float32(1e30))
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_a_scale_that_does_not_suit_is_found_out(sigma, data, rng, factor):
+    x, _, w, _ = data
+    y = fused.apply(sigma, x @ w) @ rng.standard_normal((w.shape[1], 1)) / 10
+    fit, held = source(x[:-200], y[:-200]), source(x[-200:], y[-200:])
+    options = {"alpha": 1e-4, "memory": 1 << 30}
+    wrong = (w / factor).astype(np.float32)
+    found, kept = (
+        solve_cg(sigma, wrong, fit, held, rescale=on, rng=np.random.default_rng(0), **options)
+        for on in (True, False)
+    )
+    losses = [min(record["loss"] for record in each.path) for each in (found, kept)]
+    assert losses[0] < 0.9 * losses[1]
+    assert kept.scale == 1
+    assert (found.scale > 1) == (factor > 1)
+    rescaled = found.scale * wrong
+    error = predictions(sigma, x[-200:], rescaled.astype(np.float32), found) - y[-200:]
+    assert np.mean(error**2) < 1.5 * losses[0]

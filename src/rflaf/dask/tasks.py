@@ -90,7 +90,7 @@ def merge_drawn(found: list[Drawn]) -> Drawn:
     tally = None if found[0].tally is None else ClassTally()
     for one in found:
         if tally is not None and one.tally is not None and one.tally.classes.size:
-            tally.merge(one.tally.classes, one.tally.counts, one.tally.weights)
+            tally.merge(one.tally.classes, one.tally.weights)
     size = found[0].size
     return Drawn(
         smallest(pieces, size) if pieces else None,

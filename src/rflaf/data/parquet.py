@@ -63,7 +63,12 @@ class Parquet(Source):
         names = self._dataset.schema.names
         chosen = [name for name in names if name not in others] if columns is None else columns
         self._columns = list(chosen)
-        self._batch_rows = batch_rows
+        if batch_rows != int(batch_rows) or batch_rows < 1:
+            raise ValueError(
+                f"The 'batch_rows' parameter of Parquet must be a whole number of at least 1. "
+                f"Got {batch_rows!r}."
+            )
+        self._batch_rows = int(batch_rows)
         wanted = [*self._columns, *self._targets, *([] if weight is None else [weight])]
         missing = sorted(set(wanted) - set(names))
         if missing:

@@ -22,7 +22,8 @@ from rflaf.estimators.progress import Progress
 from rflaf.estimators.reading import ReadingMixin
 from rflaf.estimators.scaling import column_moments, standardise
 from rflaf.projection import PROJECTIONS, draw
-from rflaf.solvers.varpro import FILL, Learned, apply_metric, learn_activation
+from rflaf.solvers.starts import FILL, Learned, start_on_few_rows
+from rflaf.solvers.varpro import apply_metric, choose_metric, learn_activation
 
 Array = NDArray[Any]
 
@@ -93,6 +94,8 @@ class BaseRFLAF(ReadingMixin, InspectionMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    _metric_kind: Any  # of the last fit
+
     def _check_weights(self, sample_weight: Any, X: Any) -> Array:
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if weights.sum() <= 0:
@@ -108,36 +111,53 @@ class BaseRFLAF(ReadingMixin, InspectionMixin, BaseEstimator):
         dtype = np.float64 if few and X.dtype == np.float64 else np.float32
         x, w, rng = self._prepare(X, weights, dtype)
         basis, given = self._resolve_basis()
-        kind = self._metric_kind = resolve_metric(self.metric, *X.shape)
-        old = self._previous(basis, kind, X.shape[1]) if self.warm_start else None
-        learned = self._start_without_learning(basis, given, X.shape[1])
-        history: list[dict[str, float]] = []
-        frozen = not basis.learnable or given is not None
-        if not few and self.max_iter and not (frozen and kind == "none"):
-            with Progress("learning the activation", self.max_iter, self.verbose) as progress:
-                learned = learn_activation(
-                    x,
-                    targets.astype(dtype),
-                    basis,
-                    metric=kind,
-                    projection=w,
-                    rng=rng,
-                    weights=weights,
-                    alpha=None if self.alpha == "auto" else float(self.alpha),
-                    start=old,
-                    scales=self.scale_,
-                    coefficients=given,
-                    fit_intercept=self.fit_intercept,
-                    l1=self.l1,
-                    smoothness=self.smoothness,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
-                    callback=progress.step,
-                )
-            history = learned.history
+        learned = self._learn_on(x, targets.astype(dtype), weights, w, basis, given, rng)
         self._start_alpha = learned.alpha
-        self._set_learned(x, w, basis, learned.coefficients, learned.metric, history, rng)
+        self._set_learned(x, w, basis, learned.coefficients, learned.metric, learned.history, rng)
         return x, rng
+
+    def _learn_on(
+        self,
+        x: Any,
+        y: Array,
+        weights: Array,
+        projection: Array,
+        basis: Basis,
+        given: Array | None,
+        rng: np.random.Generator,
+    ) -> Learned:
+        """Activation, metric and penalty, on standardised rows, by what their number allows."""
+        kinds = metric_kinds(self.metric, *x.shape)
+        old = self._previous(basis, kinds, x.shape[1]) if self.warm_start else None
+        kind: Any = kinds[-1] if old is None else self._metric_kind
+        self._metric_kind = kind
+        if not self.max_iter:
+            return self._start_without_learning(basis, given, x.shape[1])
+        settings: dict[str, Any] = {
+            "projection": projection,
+            "weights": weights,
+            "coefficients": given,
+            "alpha": None if self.alpha == "auto" else float(self.alpha),
+            "scales": self.scale_,
+            "fit_intercept": self.fit_intercept,
+        }
+        if np.count_nonzero(weights) < FEW_ROWS:
+            return start_on_few_rows(x, y, basis, metric=kind, **settings)
+        frozen = not basis.learnable or given is not None
+        if frozen and kinds == ["none"]:
+            return self._start_without_learning(basis, given, x.shape[1])
+        settings |= {"rng": rng, "l1": self.l1, "smoothness": self.smoothness, "tol": self.tol}
+        several = old is None and len(kinds) > 1  # half of the steps then say which is best
+        trial, steps = (
+            ((self.max_iter + 1) // 2, self.max_iter // 2) if several else (0, self.max_iter)
+        )
+        total = len(kinds) * trial + steps
+        with Progress("learning the activation", total, self.verbose) as progress:
+            settings["callback"] = progress.step
+            if several:
+                kind, old = choose_metric(kinds, x, y, basis, max_iter=trial, **settings)
+                self._metric_kind = kind
+            return learn_activation(x, y, basis, metric=kind, start=old, max_iter=steps, **settings)
 
     def _train_with_adam(self, X: Any, y: Array, weights: Array, task: str) -> Array:
         """Activation and output weights by the paper's training; returns the weights, M × C."""
@@ -190,6 +210,15 @@ class BaseRFLAF(ReadingMixin, InspectionMixin, BaseEstimator):
         self._table: fused.Sigma | None = None
         self._measure_coverage(x, rng)
 
+    def _rescale_metric(self, scale: float, x: Any) -> None:
+        """Multiply the metric; `x` are standardised inputs."""
+        if scale == 1:
+            return
+        self.metric_ = scale * self.metric_
+        dtype = self.components_.dtype
+        self.components_ = (scale * self.components_).astype(dtype)  # as the solver had it
+        self._measure_coverage(x, np.random.default_rng(self._seed))
+
     def _resolve_basis(self) -> tuple[Basis, Array | None]:
         """The basis, and coefficients where they are given and not to be learned."""
         if isinstance(self.activation, Activation):
@@ -204,11 +233,11 @@ class BaseRFLAF(ReadingMixin, InspectionMixin, BaseEstimator):
             given = basis.fit(lambda z: np.cos(2.2 * z) + np.sin(2.2 * z), ridge=1e-8)
         return Learned(given, np.full(d, FILL / np.sqrt(max(d, 1))), 1e-3)
 
-    def _previous(self, basis: Basis, kind: str, d: int) -> Learned | None:
-        """What the last fit learned, where it is of the kind that is asked for now."""
+    def _previous(self, basis: Basis, kinds: list[Any], d: int) -> Learned | None:
+        """What the last fit learned, where it is of a kind that is possible now."""
         if not hasattr(self, "activation_") or self.activation_.basis != basis:
             return None
-        if np.ndim(self.metric_) != (2 if kind == "full" else 1) or len(self.metric_) != d:
+        if self._metric_kind not in kinds or len(self.metric_) != d:
             return None
         return Learned(self.activation_.coefficients, self.metric_, self.alpha_)
 
@@ -266,14 +295,17 @@ def quiet_blas(n: int, m: int) -> Any:
     return threadpool_limits(limits=1 if n * m <= 4_000_000 else None, user_api="blas")
 
 
-def resolve_metric(metric: str, n: int, d: int) -> Any:
-    """What "auto" means: as many unknowns as the rows can tell.
+def metric_kinds(metric: str, n: int, d: int) -> list[Any]:
+    """What "auto" may mean: the kinds that n rows can tell, the one with most unknowns last.
 
-    A full metric has d² unknowns; it is worth far more than a diagonal one where there are rows
-    enough to learn it.
+    A full metric has d² unknowns, and is worth far more than a diagonal one where there are rows
+    enough to learn it. Between too few rows and enough the rows themselves have to say.
     """
     if metric != "auto":
-        return metric
+        return [metric]
+    kinds = ["none"]
+    if d <= 256 and 10 * d <= n:
+        kinds = ["diagonal"] if 25 * d <= n else ["none", "diagonal"]
     if d <= 64 and 4 * d * d <= n:
-        return "full"
-    return "diagonal" if 10 * d <= n and d <= 256 else "none"
+        kinds = ["full"] if 25 * d * d <= n else [*kinds, "full"]
+    return kinds

@@ -14,33 +14,29 @@ Array = NDArray[Any]
 
 
 class ClassTally:
-    """The classes seen, how often, and their weight."""
+    """The classes seen, and the weight of their rows."""
 
     def __init__(self) -> None:
         self.classes: Array = np.zeros(0)
-        self.counts, self.weights = np.zeros(0), np.zeros(0)
+        self.weights = np.zeros(0)
 
     def add(self, y: Array, weights: Array) -> None:
         """Count rows."""
         values, codes = np.unique(y, return_inverse=True)
-        counts = np.bincount(codes.ravel(), minlength=len(values))
-        heavy = np.bincount(codes.ravel(), weights=weights, minlength=len(values))
-        self.merge(values, counts, heavy)
+        self.merge(values, np.bincount(codes.ravel(), weights=weights, minlength=len(values)))
 
-    def merge(self, classes: Array, counts: Array, weights: Array) -> None:
+    def merge(self, classes: Array, weights: Array) -> None:
         """Add what others have counted."""
         every = np.union1d(self.classes, classes) if self.classes.size else classes
         if len(every) > len(self.classes):
             with warnings.catch_warnings():  # "many classes" is for rows, not for a set of classes
                 warnings.simplefilter("ignore", UserWarning)
                 check_classification_targets(every)
-        old_counts, old_weights, old = self.counts, self.weights, self.classes
-        self.classes, self.counts, self.weights = every, np.zeros(len(every)), np.zeros(len(every))
-        for names, number, weight in ((old, old_counts, old_weights), (classes, counts, weights)):
+        old = self.classes, self.weights
+        self.classes, self.weights = every, np.zeros(len(every))
+        for names, weight in (old, (classes, weights)):
             if len(names):
-                at = np.searchsorted(every, names)
-                self.counts[at] += number
-                self.weights[at] += weight
+                self.weights[np.searchsorted(every, names)] += weight
 
     def check(self, class_weight: Any, owner: str) -> Array:
         """The weight of each class by `class_weight`; an error where fewer than two are left."""
@@ -49,7 +45,12 @@ class ClassTally:
                 f"{owner} needs samples of at least 2 classes. Got one class: {self.classes[0]!r}."
             )
         if class_weight == "balanced":
-            by_class = self.counts.sum() / (len(self.counts) * self.counts)
+            # rows of weight zero have no part in it, a row of weight 2 counts twice
+            there = self.weights > 0
+            share = self.weights.sum() / np.count_nonzero(there) if there.any() else 0.0
+            by_class = np.divide(share, self.weights, out=np.zeros(len(there)), where=there)
+            # the order of the rows, which blocks and partitions change, must not be seen
+            by_class = np.array([float(f"{weight:.12g}") for weight in by_class])
         else:
             by_class = compute_class_weight(class_weight, classes=self.classes, y=self.classes)
         if np.min(by_class) < 0:

@@ -21,9 +21,13 @@ from rflaf.estimators.memory import kept_bytes
 from rflaf.estimators.reading import is_streamed
 from rflaf.estimators.rows import ArrayRows, CheckedRows
 from rflaf.estimators.sample import Sample, fold_cuts, fold_numbers
+from rflaf.estimators.scaling import column_moments
 from rflaf.solvers.result import Solution
 from rflaf.solvers.softmax import Rows, StreamedRows, fit_few, fit_softmax
 from rflaf.solvers.varpro import features
+
+_FEW_ROWS_PENALTY = 1e-4  # of the features' total variance, where no rows can be held out
+_LEAST_HELD = 100  # rows that choose the penalty, or a third of all
 
 
 class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
@@ -167,9 +171,12 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         x, _ = self._learn(sample.x, self._as_numbers(target, weights), weights)
         if every is None and len(target) < FEW_ROWS:
             _, phi = features(self._sigma(), x, self.components_)
-            alpha = 1e-3 if self.alpha == "auto" else float(self.alpha)
+            alpha = self.alpha
+            if alpha == "auto":  # nothing can be held out
+                spread = column_moments(phi[:, :-1], weights)[1]
+                alpha = max(_FEW_ROWS_PENALTY * float(spread @ spread), 1e-6)
             solution = fit_few(
-                phi[:, :-1], target, weights, len(self.classes_), alpha, self.fit_intercept
+                phi[:, :-1], target, weights, len(self.classes_), float(alpha), self.fit_intercept
             )
         else:
             solution = self._fit_softmax(x, sample, every)
@@ -183,7 +190,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         fit, held = Rows(x, w, target, weights, kept), Rows(x[:0], w, target[:0], weights[:0])
         all_rows = fit if every is None else every()
         if self.alpha == "auto":
-            share = self.validation_fraction
+            share = max(self.validation_fraction, min(1 / 3, _LEAST_HELD / len(target)))
             chosen = fold_numbers(fold_cuts(sample.keys, [1 - share, share]), sample.keys) == 1
             fit, held = (Rows(x[at], w, target[at], weights[at], kept) for at in (~chosen, chosen))
         solution, sigma = fit_softmax(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 _INSIDE = ("rflaf", "sklearn")
+_LEAST_COVERAGE = 0.8  # of the grid; with less the activation says little about the rows
 
 
 def caller_level() -> int:
@@ -51,7 +52,7 @@ class InspectionMixin:
         direct = self.activation_.basis.tail == "direct"
         self.grid_coverage_ = 1.0 if direct else float(np.mean((z >= low) & (z <= high)))
         self.z_sample_ = rng.choice(z, min(z.size, 2000), replace=False).astype(np.float32)
-        if self.grid_coverage_ < 0.9:
+        if self.grid_coverage_ < _LEAST_COVERAGE:
             warnings.warn(
                 f"Only {int(100 * self.grid_coverage_)}% of the projected inputs lie inside the "
                 f"grid [{low:g}, {high:g}], where the activation can be shaped. A wider 'grid' and "

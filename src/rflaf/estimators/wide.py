@@ -45,7 +45,8 @@ def solve_wide(
     """Output weights, by a model's parameters, W and activation.
 
     `blocks` begins a pass over (inputs, targets, weights, keys); where there is a cut in the range
-    of keys, the rows above it say when to stop, and choose the penalty.
+    of keys, the rows above it say when to stop, and choose the penalty. Where the metric was
+    learned they choose its scale too, for it was learned on fewer rows than these.
     """
 
     def part(number: int) -> Callable[[], Iterator[Any]]:
@@ -65,6 +66,7 @@ def solve_wide(
         part(0),
         part(1) if cuts.size else None,
         alpha=start if automatic else float(model.alpha),
+        rescale=model._metric_kind != "none" and bool(model.history_),
         fit_intercept=model.fit_intercept,
         rng=np.random.default_rng([model._seed, 1]),
         memory=model.memory or free_bytes() // 4,

@@ -75,10 +75,12 @@ def work_for(
         parse_model(model)  # a wrong name is an error, and not an empty table
     for dataset in datasets or ():
         info(dataset)  # an error at once, and not after hours of other runs
+    wanted = _expand(targets)
+    _check_models(models or (), wanted)
     seeds = 1 if quick else n_seeds
     runs: list[Spec] = []
     timings: dict[str, list[str]] = {}
-    for target in _expand(targets):
+    for target in wanted:
         names, sets = _parts(target)
         chosen = [name for name in names if models is None or name in models]
         recovery = target in ("figure2", "figure3")
@@ -103,6 +105,17 @@ def _expand(targets: Iterable[str]) -> list[str]:
     for target in targets:
         found += [*TITLES, *FIGURES] if target == "all" else [check_name(target)]
     return list(dict.fromkeys(found))
+
+
+def _check_models(models: Sequence[str], targets: Sequence[str]) -> None:
+    """Raise where a model is in none of the tables and figures: nothing would be run for it."""
+    known = dict.fromkeys(name for target in targets for name in _parts(target)[0])
+    strange = [model for model in models if model not in known]
+    if strange:
+        raise ValueError(
+            f"The 'models' parameter has {', '.join(strange)}, which {', '.join(targets)} does not "
+            f"have: {', '.join(known)}."
+        )
 
 
 def _parts(target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -21,11 +21,14 @@ from rflaf.solvers.result import Solution
 
 # Rows of the preconditioner. Its Gram matrix costs about as much as three passes over 40,000 rows.
 _SAMPLE = 4000
-_STEP = 3.0  # between one penalty that is tried and the next
-_MOST_PENALTIES = 8
+_PENALTIES = (1 / 3, 3.0)  # from one penalty that is tried to the next
+# From one scale of W to the next. What suits few rows is too smooth for many: activation and metric
+# come from sketches, and the more rows there are beyond those, the narrower the kernel may be.
+_SCALES = (1.25, 0.8)
+_MOST_ATTEMPTS = 8
 _LAST = 10  # iterations on all rows, from the weights that the held-out rows have chosen
 _PATIENCE = 3  # iterations without a gain on the held-out rows before a penalty is given up
-_GAIN = 1e-3  # what a penalty has to gain on the last, relatively, for yet another to be tried
+_GAIN = 1e-3  # what an attempt has to gain on the last, relatively, for yet another
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -127,6 +130,7 @@ def solve_cg(
     *,
     alpha: float,
     search: bool = True,
+    rescale: bool = False,
     fit_intercept: bool = True,
     rng: np.random.Generator,
     memory: int,
@@ -148,6 +152,8 @@ def solve_cg(
         others for a few last iterations. Without them the iterations go on to `tol`.
     alpha : float
         The penalty, or with `search` and held-out rows the one to start from.
+    rescale : bool
+        Whether held-out rows may choose a factor for W too; `Solution.scale` has it.
     memory : int
         Bytes to use: for the preconditioner's rows, and for features that need not be computed
         again.
@@ -156,22 +162,55 @@ def solve_cg(
     callback : callable, optional
         Called with the record of every iteration.
     """
-    layer = Layer(sigma, w, blocks)
+
+    def begin(scale: float) -> Descent:
+        return _begin(Layer(sigma, _times(w, scale), blocks), alpha, fit_intercept, rng, memory)
+
+    if held is None:
+        state = begin(1.0)
+        path = [_converge(state, max_iter, tol, callback)]
+        return _solution(state, path)
+
+    def judge(scale: float) -> Held:
+        return Held(Layer(sigma, _times(w, scale), held))
+
+    def attempt(scale: float) -> Best:
+        return _stop_early(begin(scale), judge(scale), max_iter, tol, callback, scale)
+
+    def with_penalty(best: Best, factor: float) -> Best:
+        state.move_to(best.v, best.alpha * factor)
+        return _stop_early(state, judge(best.scale), max_iter, tol, callback, best.scale)
+
+    if rescale:
+        best, path = _walk(attempt(1.0), _SCALES, lambda b, factor: attempt(b.scale * factor))
+        state = begin(best.scale)
+    else:
+        state = begin(1.0)
+        best = _stop_early(state, judge(1.0), max_iter, tol, callback)
+        path = [best.record]
+    if search:  # each from the best weights so far, so that most take a few iterations
+        best, more = _walk(best, _PENALTIES, with_penalty)
+        path += more[1:]
+    layer, precondition = state.system.layer, state.precondition
+    layer.add(held)
+    state = Descent(System(layer, fit_intercept), precondition, best.alpha, best.v)
+    _converge(state, _LAST, tol, callback)
+    return _solution(state, path, best.scale)
+
+
+def _begin(
+    layer: Layer, alpha: float, fit_intercept: bool, rng: np.random.Generator, memory: int
+) -> Descent:
+    """Everything that the iterations need: one pass over the rows, and the preconditioner."""
     system = System(layer, fit_intercept)
     room = max(memory - _working_set(*system.right.shape), 0)
     precondition = _sample(layer, system, rng, room // 2)
     layer.keep(room - precondition.nbytes)
-    state = Descent(system, precondition, alpha, np.zeros_like(system.right))
-    if held is None:
-        path = [_converge(state, max_iter, tol, callback)]
-        return _solution(system, state.v, alpha, path)
-    judge = Held(Layer(sigma, w, held))
-    best, path = _search(state, judge, search, max_iter, tol, callback)
-    layer.add(held)
-    system = System(layer, fit_intercept)
-    state = Descent(system, precondition, best.alpha, best.v)
-    _converge(state, _LAST, tol, callback)
-    return _solution(system, state.v, best.alpha, path)
+    return Descent(system, precondition, alpha, np.zeros_like(system.right))
+
+
+def _times(w: Array, scale: float) -> Array:
+    return w if scale == 1 else (scale * w).astype(w.dtype)
 
 
 class Best(NamedTuple):
@@ -181,24 +220,20 @@ class Best(NamedTuple):
     alpha: float
     v: Float64
     record: Record
+    scale: float = 1.0
 
 
-def _search(
-    state: Descent, judge: Held, search: bool, max_iter: int, tol: float, callback: Callback
+def _walk(
+    best: Best, factors: tuple[float, float], attempt: Callable[[Best, float], Best]
 ) -> tuple[Best, list[Record]]:
-    """Walk over penalties in whichever direction the held-out error falls.
-
-    Each starts from the best weights so far, so that most take a few iterations.
-    """
-    best = _stop_early(state, judge, max_iter, tol, callback)
+    """Go by one factor or the other, whichever makes the held-out error fall, until it rises."""
     path = [best.record]
-    for direction in (1 / _STEP, _STEP) if search else ():
+    for factor in factors:
         gained = False
-        while len(path) < _MOST_PENALTIES:
-            state.move_to(best.v, best.alpha * direction)
-            found = _stop_early(state, judge, max_iter, tol, callback)
+        while len(path) < _MOST_ATTEMPTS:
+            found = attempt(best, factor)
             path.append(found.record)
-            if found.loss > (1 - _GAIN) * best.loss:
+            if not found.loss < (1 - _GAIN) * best.loss:
                 break
             best, gained = found, True
         if gained:
@@ -206,7 +241,9 @@ def _search(
     return best, path
 
 
-def _stop_early(state: Descent, judge: Held, max_iter: int, tol: float, callback: Callback) -> Best:
+def _stop_early(
+    state: Descent, judge: Held, max_iter: int, tol: float, callback: Callback, scale: float = 1.0
+) -> Best:
     """Iterate until the residual has fallen by `tol`, or the held-out loss does not fall."""
     errors = judge.errors(state.system, state.v)
     losses, v, first, since, count = judge.loss(errors), state.v, state.size.max(), 0, 0
@@ -221,7 +258,7 @@ def _stop_early(state: Descent, judge: Held, max_iter: int, tol: float, callback
         _tell(callback, state, float(now.mean()))
     loss = float(losses.mean())
     record = {"alpha": state.alpha, "loss": loss, "losses": losses.tolist(), "steps": count}
-    return Best(loss, state.alpha, v, record)
+    return Best(loss, state.alpha, v, record | {"scale": scale}, scale)
 
 
 def _converge(state: Descent, max_iter: int, tol: float, callback: Callback) -> Record:
@@ -242,8 +279,8 @@ def _tell(callback: Callback, state: Descent, loss: float) -> None:
         callback({"alpha": state.alpha, "loss": loss, "residual": residual})
 
 
-def _solution(system: System, v: Float64, alpha: float, path: list[Record]) -> Solution:
-    return Solution(v, system.intercept(v), alpha, path)
+def _solution(state: Descent, path: list[Record], scale: float = 1.0) -> Solution:
+    return Solution(state.v, state.system.intercept(state.v), state.alpha, path, scale)
 
 
 def _sample(layer: Layer, system: System, rng: np.random.Generator, room: int) -> SampledRows:

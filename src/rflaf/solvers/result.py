@@ -21,9 +21,12 @@ class Solution:
         The penalty used.
     path : list of dict
         What was tried on the way there: "alpha" and "loss" of each, and what the solver adds.
+    scale : float
+        What W is to be multiplied by, where the solver was asked to choose that.
     """
 
     coef: NDArray[np.float64]
     intercept: NDArray[np.float64]
     alpha: float
     path: list[dict[str, Any]] = field(default_factory=list)
+    scale: float = 1.0

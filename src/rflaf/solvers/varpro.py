@@ -11,16 +11,14 @@ few columns it sees, and the gain does not carry over to the others.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf import fused
 from rflaf.solvers.adam import Adam, penalty_gradient
-from rflaf.solvers.ridge import NormalEquations
 from rflaf.solvers.sketches import Plan, Sampler, Sketch, apply_metric, features, held_out_loss
+from rflaf.solvers.starts import FILL, Learned, Metric, compiled, sketch_losses, start_on_sketch
 
 __all__ = [
     "FILL",
@@ -28,6 +26,7 @@ __all__ = [
     "Metric",
     "Sketch",
     "apply_metric",
+    "choose_metric",
     "features",
     "held_out_loss",
     "learn_activation",
@@ -35,29 +34,12 @@ __all__ = [
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
-Metric = Literal["full", "diagonal", "none"]
-
-FILL = 0.6  # standard deviation of Z at the start: L has room to grow before Z leaves [-2, 2]
-_FREQUENCIES = (0.3, 1.1, 2.2, 4.5, 9.0)  # of the activation to start from; 0.3: nearly linear
-_ALPHAS = 10.0 ** np.arange(-6, 1)
 _NARROW = 5000  # features; more of them are worth a stage of larger sketches
 # Share of the steps, work of each, and rate, of each stage
 _STAGES = ((0.45, 4e8, 0.1), (0.55, 1.2e10, 0.05))
 _WIDE_STAGES = ((0.35, 4e8, 0.1), (0.4, 1.2e10, 0.05), (0.25, 6.4e10, 0.05))
+_JUDGED = 500  # features to judge kinds of metric by
 _MOST_TARGETS = 12  # more are mixed down to so many, at random, while the activation is learned
-
-
-@dataclass(frozen=True)
-class Learned:
-    """The activation's coefficients, the metric, the penalty, and how they were found.
-
-    `metric` is d × d, a vector of d, or a number, and applies to the inputs as they were given.
-    """
-
-    coefficients: Float64
-    metric: Float64
-    alpha: float
-    history: list[dict[str, float]] = field(default_factory=list)
 
 
 def learn_activation(
@@ -116,8 +98,8 @@ def learn_activation(
     plans = _plan(x.shape[0], projection.shape[1], max_iter)
     if coefficients is None and not basis.learnable:
         coefficients = np.ones(1)
-    state = start or _start(
-        sampler, basis, coefficients, metric, alpha, scales, plans[0], fit_intercept
+    state = start or start_on_sketch(
+        sampler.draw(plans[0]), basis, coefficients, metric, alpha, scales, fit_intercept
     )
     history: list[dict[str, float]] = []
     for plan in plans:
@@ -131,6 +113,42 @@ def learn_activation(
         if losses and np.mean(losses[-edge:]) > (1 - tol) * np.mean(losses[:edge]):
             break
     return Learned(state.coefficients, state.metric, state.alpha, history)
+
+
+def choose_metric(
+    kinds: list[Metric],
+    x: Any,
+    y: Array,
+    basis: Any,
+    *,
+    projection: Array,
+    weights: Array,
+    rng: np.random.Generator,
+    fit_intercept: bool = True,
+    **settings: Any,
+) -> tuple[Metric, Learned]:
+    """The kind of metric that predicts best, each learned on three quarters of the rows.
+
+    The error on the rest decides, of ridge regressions on some of the model's features. Returns
+    what was learned too, to go on from. `settings` are those of `learn_activation`.
+    """
+    order = rng.permutation(np.flatnonzero(weights > 0))
+    fit, held = (np.sort(part) for part in np.split(order, [3 * len(order) // 4]))
+    columns = np.ascontiguousarray(projection[:, :_JUDGED])
+    sketch = Sketch(x[fit], y[fit], weights[fit], x[held], y[held], weights[held], columns)
+    best, chosen = np.inf, None
+    for kind in kinds:
+        learned = learn_activation(
+            x[fit], y[fit], basis, metric=kind, projection=projection, weights=weights[fit],
+            rng=rng, fit_intercept=fit_intercept, **settings,
+        )  # fmt: skip
+        sigma = compiled(basis, learned.coefficients)
+        alphas = learned.alpha * 10.0 ** np.arange(-2, 3)
+        loss = sketch_losses(sigma, learned.metric, alphas, sketch, fit_intercept).min()
+        if chosen is None or loss < best:
+            best, chosen = loss, (kind, learned)
+    assert chosen is not None
+    return chosen
 
 
 def _plan(n: int, m: int, steps: int) -> list[Plan]:
@@ -148,60 +166,6 @@ def _plan(n: int, m: int, steps: int) -> list[Plan]:
         held_rows = int(min(max(fit_rows // 3, 2000), 0.4 * n))
         plans.append(Plan(round(share * steps), wide, fit_rows, held_rows, rate))
     return plans
-
-
-def _start(
-    sampler: Sampler,
-    basis: Any,
-    coefficients: Array | None,
-    metric: Metric,
-    alpha: float | None,
-    scales: Array | None,
-    plan: Plan,
-    fit_intercept: bool,
-) -> Learned:
-    """The best of a few activations, scales and penalties, judged on one small sketch.
-
-    cos(f z) + sin(f z) gives the Gaussian kernel of bandwidth 1 / f: this is the usual choice of a
-    bandwidth, as a place to start from.
-    """
-    d = sampler.x.shape[1]
-    sketch = sampler.draw(plan)
-    metrics = [np.full(d, FILL / np.sqrt(max(d, 1)))]
-    if scales is not None and np.ptp(scales) > 0:
-        relative = scales / scales.max()
-        metrics.append(relative * FILL / np.linalg.norm(relative))
-    if metric == "full":
-        metrics = [np.diag(each) for each in metrics]
-    if coefficients is None:
-        fits = [
-            basis.fit(lambda z, f=f: np.cos(f * z) + np.sin(f * z), ridge=1e-8)
-            for f in _FREQUENCIES
-        ]
-        candidates = [(_unit_height(basis, a), each) for each in metrics for a in fits]
-    else:
-        grow = (1.0,) if metric == "none" else _FREQUENCIES
-        candidates = [(coefficients, f * each) for each in metrics for f in grow]
-    penalties = _ALPHAS if alpha is None else np.array([alpha])
-    best, chosen = np.inf, Learned(*candidates[0], float(penalties[-1]))
-    for a, metric_start in candidates:
-        losses = _losses(_compiled(basis, a), metric_start, penalties, sketch, fit_intercept)
-        if losses.min() < best:
-            best, chosen = losses.min(), Learned(a, metric_start, float(penalties[losses.argmin()]))
-    return chosen
-
-
-def _losses(
-    sigma: fused.Sigma, metric: Array, alphas: Array, sketch: Sketch, fit_intercept: bool
-) -> Float64:
-    """J for several penalties."""
-    w = apply_metric(metric, sketch.projection).astype(sketch.projection.dtype)
-    sums = []
-    for x, y, share in (sketch[:3], sketch[3:6]):
-        sums.append(NormalEquations.empty(w.shape[1], y.shape[1]))
-        sums[-1].add(features(sigma, x, w)[1], y, share)
-    fit, held = sums
-    return np.array([held.loss(fit.solve(a, fit_intercept)).mean() for a in alphas])
 
 
 def _descend(
@@ -229,7 +193,7 @@ def _descend(
     moves = Adam(plan.rate * height), Adam(plan.rate * size), Adam(2 * plan.rate)
     for step in range(plan.steps):
         sketch = sampler.draw(plan)
-        sigma = _compiled(basis, a)
+        sigma = compiled(basis, a)
         loss, by_a, by_metric, by_alpha = held_out_loss(
             sigma, metric, float(np.exp(log_alpha)), sketch, fit_intercept, learn_metric
         )
@@ -247,17 +211,6 @@ def _descend(
         if learn_alpha:
             log_alpha = moves[2].step(log_alpha, by_alpha / loss, fade)
     return Learned(a, metric, float(np.exp(log_alpha)))
-
-
-def _compiled(basis: Any, a: Float64) -> fused.Sigma:
-    if basis.tail == "direct":
-        return fused.Direct(basis, a)
-    return fused.basis_layout(basis).table(a)
-
-
-def _unit_height(basis: Any, a: Float64) -> Float64:
-    at = np.linspace(basis.low, basis.high, 257)
-    return a / max(float(np.sqrt(np.mean(basis.combine(a, at) ** 2))), 1e-30)
 
 
 def _mix_targets(y: Array, rng: np.random.Generator) -> Array:
