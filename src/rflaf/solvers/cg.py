@@ -25,10 +25,13 @@ _PENALTIES = (1 / 3, 3.0)  # from one penalty that is tried to the next
 # From one scale of W to the next. What suits few rows is too smooth for many: activation and metric
 # come from sketches, and the more rows there are beyond those, the narrower the kernel may be.
 _SCALES = (1.25, 0.8)
-_MOST_ATTEMPTS = 8
+_MOST_ATTEMPTS = 6  # in either direction
 _LAST = 10  # iterations on all rows, from the weights that the held-out rows have chosen
 _PATIENCE = 3  # iterations without a gain on the held-out rows before a penalty is given up
-_GAIN = 1e-3  # what an attempt has to gain on the last, relatively, for yet another
+_GAIN = 1e-3  # what a penalty has to gain on the last, relatively, for yet another to be tried
+_FINE = 1e-4  # what an iteration has to gain; less than that, a few times, is the end
+_ROUGH = 1e-3  # the same, while a scale is tried: enough to compare
+_SCALE_GAIN = 5e-3  # and what a scale has to gain
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -168,29 +171,31 @@ def solve_cg(
 
     if held is None:
         state = begin(1.0)
-        path = [_converge(state, max_iter, tol, callback)]
-        return _solution(state, path)
+        return _solution(state, [_converge(state, max_iter, tol, callback)])
 
-    def judge(scale: float) -> Held:
-        return Held(Layer(sigma, _times(w, scale), held))
+    def descend(state: Descent, scale: float, gain: float) -> Best:
+        judge = Held(Layer(sigma, _times(w, scale), held))
+        return _stop_early(state, judge, max_iter, tol, callback, scale, gain)
 
-    def attempt(scale: float) -> Best:
-        return _stop_early(begin(scale), judge(scale), max_iter, tol, callback, scale)
+    def with_scale(best: Best, factor: float) -> Best:
+        scale = best.scale * factor
+        return descend(begin(scale), scale, _ROUGH)
 
     def with_penalty(best: Best, factor: float) -> Best:
         state.move_to(best.v, best.alpha * factor)
-        return _stop_early(state, judge(best.scale), max_iter, tol, callback, best.scale)
+        return descend(state, best.scale, _FINE)
 
+    path: list[Record] = []
     if rescale:
-        best, path = _walk(attempt(1.0), _SCALES, lambda b, factor: attempt(b.scale * factor))
+        best = _walk(descend(begin(1.0), 1.0, _ROUGH), path, _SCALES, with_scale, _SCALE_GAIN)
         state = begin(best.scale)
+        state.move_to(best.v, alpha)
+        scale = best.scale
     else:
-        state = begin(1.0)
-        best = _stop_early(state, judge(1.0), max_iter, tol, callback)
-        path = [best.record]
-    if search:  # each from the best weights so far, so that most take a few iterations
-        best, more = _walk(best, _PENALTIES, with_penalty)
-        path += more[1:]
+        state, scale = begin(1.0), 1.0
+    best = descend(state, scale, _FINE)
+    # each from the best weights so far, so that most take a few iterations
+    best = _walk(best, path, _PENALTIES if search else (), with_penalty, _GAIN)
     layer, precondition = state.system.layer, state.precondition
     layer.add(held)
     state = Descent(System(layer, fit_intercept), precondition, best.alpha, best.v)
@@ -224,27 +229,40 @@ class Best(NamedTuple):
 
 
 def _walk(
-    best: Best, factors: tuple[float, float], attempt: Callable[[Best, float], Best]
-) -> tuple[Best, list[Record]]:
-    """Go by one factor or the other, whichever makes the held-out error fall, until it rises."""
-    path = [best.record]
+    best: Best,
+    path: list[Record],
+    factors: tuple[float, ...],
+    attempt: Callable[[Best, float], Best],
+    gain: float,
+) -> Best:
+    """Go by one factor or the other, whichever makes the held-out error fall, until it rises.
+
+    Adds the records of all attempts, the first too, to `path`.
+    """
+    path.append(best.record)
     for factor in factors:
         gained = False
-        while len(path) < _MOST_ATTEMPTS:
+        for _ in range(_MOST_ATTEMPTS):
             found = attempt(best, factor)
             path.append(found.record)
-            if not found.loss < (1 - _GAIN) * best.loss:
+            if not found.loss < (1 - gain) * best.loss:
                 break
             best, gained = found, True
         if gained:
             break
-    return best, path
+    return best
 
 
 def _stop_early(
-    state: Descent, judge: Held, max_iter: int, tol: float, callback: Callback, scale: float = 1.0
+    state: Descent,
+    judge: Held,
+    max_iter: int,
+    tol: float,
+    callback: Callback,
+    scale: float,
+    gain: float,
 ) -> Best:
-    """Iterate until the residual has fallen by `tol`, or the held-out loss does not fall."""
+    """Iterate until the residual has fallen by `tol`, or the held-out loss falls too little."""
     errors = judge.errors(state.system, state.v)
     losses, v, first, since, count = judge.loss(errors), state.v, state.size.max(), 0, 0
     while count < max_iter and since < _PATIENCE and state.size.max() > tol**2 * first:
@@ -252,7 +270,7 @@ def _stop_early(
         errors = errors + length * judge.change(state.system, state.moved)
         now = judge.loss(errors)
         count += 1
-        since = 0 if now.mean() < (1 - _GAIN / 10) * losses.mean() else since + 1
+        since = 0 if now.mean() < (1 - gain) * losses.mean() else since + 1
         if now.mean() < losses.mean():
             losses, v = now, state.v
         _tell(callback, state, float(now.mean()))
