@@ -59,6 +59,17 @@ def test_fit_predict_inspect(here):
     assert not list(here.glob(".*"))  # nothing temporary is left
 
 
+def test_the_sign_for_missing_values_is_kept_with_the_model(here):
+    frame = pd.read_csv("train.csv")
+    frame["x"] = frame["x"].astype(object)
+    frame.loc[::7, "x"] = "(none)"
+    frame.to_csv("train.csv", index=False)
+    fit_small("--missing", "(none)")
+    run("predict", "model.skops", "train.csv", "--out", "kept.csv")
+    run("predict", "model.skops", "train.csv", "--out", "given.csv", "--missing", "(none)")
+    pd.testing.assert_frame_equal(pd.read_csv("kept.csv"), pd.read_csv("given.csv"))
+
+
 def test_classes_with_probabilities(here):
     said = fit_small("--out", "c.skops", source="classes.parquet", target="paid").output
     assert "Classification, because 'paid' holds strings" in said

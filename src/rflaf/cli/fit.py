@@ -71,6 +71,7 @@ def fit(
     empty = [n for n in frame if n not in {*model.columns, *(drop or ()), target}]
     if empty:
         complain(f"Note: empty columns were left out: {', '.join(map(repr, empty))}.")
+    model.fitted["missing"] = list(missing or ())  # `rflaf predict` reads tables in the same way
     save(model, out)
     say(f"{model.task.capitalize()}, because {model.reason}." if task is TaskName.auto else
         f"{model.task.capitalize()}, as asked for.")  # fmt: skip

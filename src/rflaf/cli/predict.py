@@ -42,8 +42,9 @@ def predict(
     fitted = load_table_model(model)
     kept = keep or []
     strings = [name for name, kind in fitted.columns.items() if kind == "category"]
+    signs = [*(missing or ()), *fitted.fitted.get("missing", ())]
     with working(f"Reading {table}"):
-        frame = read_table(table, separator=sep, missing=missing or (), strings=[*strings, *kept])
+        frame = read_table(table, separator=sep, missing=signs, strings=[*strings, *kept])
     absent = [name for name in kept if name not in frame]
     if absent:
         raise TableError(f"The table has no column {absent[0]!r} to keep.")
