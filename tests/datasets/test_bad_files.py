@@ -221,3 +221,13 @@ def test_right_size_with_a_wrong_digest_is_damage(data_folder, monkeypatch):
     with pytest.raises(ValueError, match="SHA-256"):
         load("protein")
     assert not issubclass(readers.BadFile, DataNotAvailable)
+
+
+def test_a_table_cut_at_the_end_of_a_line_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.setenv("RFLAF_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "protein").mkdir()
+    (tmp_path / "protein" / "CASP.csv").write_bytes(make.tables(6)["protein/CASP.csv"])
+    for _ in range(2):  # read, and from the cache
+        with pytest.warns(UserWarning, match=r"CASP.csv' gave \d+ rows, where .* has 45,730"):
+            load("protein")

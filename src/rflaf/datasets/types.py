@@ -64,7 +64,7 @@ class Info:
     files : tuple of File
         Empty for sets that are generated or ship with scikit-learn.
     n_rows : int, optional
-        Rows of the whole published set. Files with fewer rows are read all the same.
+        Rows of the whole published set. Files with fewer rows are read with a warning.
     """
 
     name: str
