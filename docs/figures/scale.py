@@ -1,4 +1,4 @@
-"""Draws the figure of docs/scale.md from benchmarks/results/scale.json: python docs/figures/scale.py"""
+"""Draws the figure of docs/scale.md: python docs/figures/scale.py"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -24,7 +25,8 @@ for key, name in (
 times.set(xlabel="rows", ylabel="seconds, one thread")
 times.legend()
 memory.semilogx(n, [row["peak_bytes"] / 1e6 for row in disk], "o-", label="peak memory")
-memory.semilogx(n, [count * 84 / 1e6 for count in n], "--", color="gray", label="the rows on disk")
+counts = np.geomspace(n[0], n[-1], 50)
+memory.semilogx(counts, counts * 84 / 1e6, "--", color="gray", label="the rows on disk")
 memory.set(xlabel="rows", ylabel="MB", ylim=(0, 1.5 * max(row["peak_bytes"] for row in disk) / 1e6))
 memory.legend()
 for ax in (times, memory):
