@@ -7,8 +7,8 @@ from sklearn.datasets import load_breast_cancer, make_friedman1, make_regression
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import log_loss
 
-from rflaf import RFLAFClassifier, RFLAFRegressor
-from rflaf.bases import RBF
+from rflaf import Activation, RFLAFClassifier, RFLAFRegressor
+from rflaf.bases import RBF, Polynomial
 from rflaf.estimators.base import metric_kinds
 from rflaf.solvers.starts import _caution, _few_rows_losses, start_on_few_rows
 from rflaf.solvers.varpro import choose_metric
@@ -44,8 +44,8 @@ def test_as_many_features_as_rows_do_no_harm(m, seed):
 def test_the_criterion_is_that_of_the_definition(rng):
     phi, y = rng.standard_normal((20, 8)), rng.standard_normal((20, 1))
     weights = rng.integers(1, 4, 20).astype(float)
-    n = weights.sum()
-    w = np.sqrt(np.diag(weights / n))
+    n = 20  # weights have no unit: it is the rows that count
+    w = np.sqrt(np.diag(weights / weights.sum()))
     ones = np.ones((20, 1))
     for alpha in (0.01, 1.0):
         _, (found,) = _few_rows_losses(phi, y, weights, alpha, True)
@@ -54,7 +54,7 @@ def test_the_criterion_is_that_of_the_definition(rng):
         hat = design @ linalg.solve(design.T @ design + penalty, design.T)
         rest = np.eye(20) - hat
         free = n - np.trace(hat)
-        square = n - 20 + np.trace(rest @ rest)
+        square = np.trace(rest @ rest)
         expected = np.sum((rest @ w @ y) ** 2) / (free / n) ** 2 * _caution(free**2 / square)
         assert found == pytest.approx(expected, rel=1e-9)
 
@@ -70,6 +70,74 @@ def test_a_row_of_weight_two_is_two_rows(rng):
     )
     assert found.alpha == pytest.approx(expected.alpha)
     np.testing.assert_allclose(found.coefficients, expected.coefficients)
+
+
+@pytest.mark.parametrize("weight", [1e-9, 1.5, 1e200])
+def test_the_unit_of_weights_is_of_no_account(rng, weight):
+    X, new = rng.standard_normal((60, 5)), rng.standard_normal((500, 5))
+    y = X[:, 0] + 0.5 * rng.standard_normal(60)
+    plain = RFLAFRegressor(200, random_state=0).fit(X, y)
+    model = RFLAFRegressor(200, random_state=0).fit(X, y, np.full(60, weight))
+    np.testing.assert_allclose(model.predict(new), plain.predict(new), rtol=1e-6, atol=1e-8)
+    assert np.mean((plain.predict(new) - new[:, 0]) ** 2) < 0.5
+    classes = RFLAFClassifier(200, class_weight={0: 1, 1: 5}, random_state=0).fit(X, y > 0)
+    assert classes.score(new, new[:, 0] > 0) > 0.6
+
+
+def test_rows_that_are_added_choose_the_penalty_anew(rng):
+    X, new = rng.standard_normal((95, 5)), rng.standard_normal((500, 5))
+    y = X[:, 0] + 0.5 * rng.standard_normal(95)
+    for k in (2, 3, 10):
+        model = RFLAFRegressor(200, random_state=0).partial_fit(X[:k], y[:k])
+        model.partial_fit(X[k:], y[k:])
+        assert np.mean((model.predict(new) - new[:, 0]) ** 2) < 1
+
+
+def test_order_and_shift_of_two_rows_do_not_matter(rng):
+    X, y = rng.standard_normal((2, 3)), rng.standard_normal(2)
+    new = rng.standard_normal((5, 3))
+    found = [
+        RFLAFRegressor(50, random_state=0).fit(X[order], y[order] + shift).predict(new) - shift
+        for order in ([0, 1], [1, 0])
+        for shift in (0, 1)
+    ]
+    np.testing.assert_allclose(found[1:], [found[0]] * 3, atol=1e-6)
+
+
+def test_warm_start_does_not_go_on_from_what_was_not_learned():
+    X, y = make_friedman1(600, noise=0.5, random_state=0)
+    flat = np.full(50, 3.0)
+    for first in ({"max_iter": 0}, {}):
+        model = RFLAFRegressor(100, metric="full", warm_start=True, random_state=0)
+        rows = (X, y) if first else (X[:50], flat)
+        model.set_params(**first).fit(*rows).set_params(max_iter=10).fit(X, y)
+        fresh = RFLAFRegressor(100, metric="full", max_iter=10, random_state=0).fit(X, y)
+        assert model.metric_.shape == (10, 10)
+        np.testing.assert_allclose(model.predict(X), fresh.predict(X), rtol=1e-6)
+
+
+def test_an_activation_of_ones_own_that_is_replaced():
+    X, y = make_friedman1(200, noise=0.5, random_state=0)
+    model = RFLAFRegressor(50, warm_start=True, random_state=0, max_iter=4)
+    for a in (np.ones(9), np.linspace(-1, 1, 9)):
+        model.set_params(activation=Activation(RBF(9), a)).fit(X, y)
+        np.testing.assert_array_equal(model.activation_.coefficients, a)
+
+
+def test_overflow_is_named_with_few_rows_too(rng):
+    X = rng.standard_normal((60, 2)).astype(np.float32)
+    X[0] *= 4
+    powers = Activation(Polynomial(400), np.ones(400))
+    for model in (RFLAFRegressor, RFLAFClassifier):
+        with pytest.raises(ValueError, match="The features overflow"):
+            model(50, activation=powers, metric="none", random_state=0).fit(X, X[:, 0] > 0)
+
+
+def test_all_steps_are_in_the_history():
+    X, y = make_friedman1(420, noise=0.5, random_state=0)
+    model = RFLAFRegressor(50, max_iter=16, tol=0, random_state=0).fit(X, y)
+    assert len(metric_kinds("auto", 420, 10)) > 1
+    assert 8 < len(model.history_) == model.n_iter_ <= 16
 
 
 def test_caution_is_for_few_degrees_of_freedom():

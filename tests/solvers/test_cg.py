@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from rflaf import fused
-from rflaf.bases import RBF, Fixed
+from rflaf.bases import RBF, Fixed, get_basis
 from rflaf.fused import threads
 from rflaf.solvers import layer as layer_module
 from rflaf.solvers.cg import solve_cg
@@ -200,6 +200,18 @@ def test_a_constant_target_and_overflow(sigma, data):
     steep = fused.Direct(Fixed("relu"), np.ones(1))
     with pytest.raises(ValueError, match="overflow"), np.errstate(over="ignore"):
         solve(steep, x * np.float32(1e30), y, w * np.float32(1e30))
+
+
+def test_a_scale_at_which_features_overflow_is_not_taken(data):
+    x, y, w, _ = data
+    powers = fused.Direct(get_basis("polynomial", 60), np.eye(60)[59])
+    edge = np.abs(x @ w).max() / 1.9  # the largest power is in range here, and not at 1.25
+    found = solve_cg(
+        powers, (w / edge).astype(np.float32), source(x[:-200], y[:-200]),
+        source(x[-200:], y[-200:]), alpha=1e-2, rescale=True, rng=np.random.default_rng(0),
+        memory=1 << 30,
+    )  # fmt: skip
+    assert np.isfinite(found.coef).all()
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])

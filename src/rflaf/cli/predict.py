@@ -42,7 +42,9 @@ def predict(
     fitted = load_table_model(model)
     kept = keep or []
     strings = [name for name, kind in fitted.columns.items() if kind == "category"]
-    signs = [*(missing or ()), *fitted.fitted.get("missing", ())]
+    stored = fitted.fitted.get("missing", ())  # of the model's columns, and of no others
+    signs = {name: list(missing or ()) for name in kept}
+    signs |= {name: [*(missing or ()), *stored] for name in fitted.columns}
     with working(f"Reading {table}"):
         frame = read_table(table, separator=sep, missing=signs, strings=[*strings, *kept])
     absent = [name for name in kept if name not in frame]

@@ -63,7 +63,7 @@ class Parquet(Source):
         names = self._dataset.schema.names
         chosen = [name for name in names if name not in others] if columns is None else columns
         self._columns = list(chosen)
-        if batch_rows != int(batch_rows) or batch_rows < 1:
+        if int(batch_rows) != batch_rows or batch_rows < 1:
             raise ValueError(
                 f"The 'batch_rows' parameter of Parquet must be a whole number of at least 1. "
                 f"Got {batch_rows!r}."

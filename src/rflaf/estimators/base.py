@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -112,7 +113,7 @@ class BaseRFLAF(ReadingMixin, InspectionMixin, BaseEstimator):
         x, w, rng = self._prepare(X, weights, dtype)
         basis, given = self._resolve_basis()
         learned = self._learn_on(x, targets.astype(dtype), weights, w, basis, given, rng)
-        self._start_alpha = learned.alpha
+        self._start_alpha, self._start_rows = learned.alpha, np.count_nonzero(weights)
         self._set_learned(x, w, basis, learned.coefficients, learned.metric, learned.history, rng)
         return x, rng
 
@@ -128,7 +129,7 @@ class BaseRFLAF(ReadingMixin, InspectionMixin, BaseEstimator):
     ) -> Learned:
         """Activation, metric and penalty, on standardised rows, by what their number allows."""
         kinds = metric_kinds(self.metric, *x.shape)
-        old = self._previous(basis, kinds, x.shape[1]) if self.warm_start else None
+        old = self._previous(basis, given, kinds, x.shape[1]) if self.warm_start else None
         kind: Any = kinds[-1] if old is None else self._metric_kind
         self._metric_kind = kind
         if not self.max_iter:
@@ -157,7 +158,10 @@ class BaseRFLAF(ReadingMixin, InspectionMixin, BaseEstimator):
             if several:
                 kind, old = choose_metric(kinds, x, y, basis, max_iter=trial, **settings)
                 self._metric_kind = kind
-            return learn_activation(x, y, basis, metric=kind, start=old, max_iter=steps, **settings)
+            settings["max_iter"] = steps
+            found = learn_activation(x, y, basis, metric=kind, start=old, **settings)
+        before = old.history if several and old is not None else []
+        return replace(found, history=[*before, *found.history])
 
     def _train_with_adam(self, X: Any, y: Array, weights: Array, task: str) -> Array:
         """Activation and output weights by the paper's training; returns the weights, M × C."""
@@ -233,11 +237,15 @@ class BaseRFLAF(ReadingMixin, InspectionMixin, BaseEstimator):
             given = basis.fit(lambda z: np.cos(2.2 * z) + np.sin(2.2 * z), ridge=1e-8)
         return Learned(given, np.full(d, FILL / np.sqrt(max(d, 1))), 1e-3)
 
-    def _previous(self, basis: Basis, kinds: list[Any], d: int) -> Learned | None:
+    def _previous(
+        self, basis: Basis, given: Array | None, kinds: list[Any], d: int
+    ) -> Learned | None:
         """What the last fit learned, where it is of a kind that is possible now."""
         if not hasattr(self, "activation_") or self.activation_.basis != basis:
             return None
-        if self._metric_kind not in kinds or len(self.metric_) != d:
+        if given is not None and not np.array_equal(given, self.activation_.coefficients):
+            return None
+        if not self.history_ or self._metric_kind not in kinds or len(self.metric_) != d:
             return None
         return Learned(self.activation_.coefficients, self.metric_, self.alpha_)
 

@@ -23,6 +23,7 @@ from rflaf.estimators.rows import ArrayRows, CheckedRows
 from rflaf.estimators.sample import Sample, fold_cuts, fold_numbers
 from rflaf.estimators.scaling import column_moments
 from rflaf.solvers.result import Solution
+from rflaf.solvers.ridge import check_finite
 from rflaf.solvers.softmax import Rows, StreamedRows, fit_few, fit_softmax
 from rflaf.solvers.varpro import features
 
@@ -174,6 +175,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
             alpha = self.alpha
             if alpha == "auto":  # nothing can be held out
                 spread = column_moments(phi[:, :-1], weights)[1]
+                check_finite(float(spread @ spread))
                 alpha = max(_FEW_ROWS_PENALTY * float(spread @ spread), 1e-6)
             solution = fit_few(
                 phi[:, :-1], target, weights, len(self.classes_), float(alpha), self.fit_intercept

@@ -333,8 +333,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         elif len(self._folds) > 1:
             pairs = self._pairs(everything)
             alpha, path = choose_alpha(pairs, self._start_alpha, fit_intercept=self.fit_intercept)
-        elif everything.rows < FEW_ROWS and self.max_iter:
-            alpha = self._start_alpha  # chosen with the activation
+        elif everything.rows == self._start_rows and self.max_iter:
+            alpha = self._start_alpha  # chosen with the activation, on these few rows
         else:
             size = np.trace(everything.gram) / everything.weight / self.n_components
             alphas = size * 10.0 ** np.arange(-6, 2.5, 0.5)

@@ -18,6 +18,7 @@ from rflaf import fused
 from rflaf.solvers.layer import Blocks, Layer, layer_features
 from rflaf.solvers.preconditioner import SampledRows
 from rflaf.solvers.result import Solution
+from rflaf.solvers.ridge import FeatureOverflow
 
 # Rows of the preconditioner. Its Gram matrix costs about as much as three passes over 40,000 rows.
 _SAMPLE = 4000
@@ -173,27 +174,30 @@ def solve_cg(
         state = begin(1.0)
         return _solution(state, [_converge(state, max_iter, tol, callback)])
 
-    def descend(state: Descent, scale: float, gain: float) -> Best:
+    def at_scale(scale: float) -> Best:
         judge = Held(Layer(sigma, _times(w, scale), held))
-        return _stop_early(state, judge, max_iter, tol, callback, scale, gain)
+        return _stop_early(begin(scale), judge, max_iter, tol, callback, scale, _ROUGH)
 
     def with_scale(best: Best, factor: float) -> Best:
-        scale = best.scale * factor
-        return descend(begin(scale), scale, _ROUGH)
+        try:
+            return at_scale(best.scale * factor)
+        except FeatureOverflow:
+            failed = {**best.record, "loss": np.inf, "scale": best.scale * factor, "steps": 0}
+            return best._replace(loss=np.inf, record=failed)
 
     def with_penalty(best: Best, factor: float) -> Best:
         state.move_to(best.v, best.alpha * factor)
-        return descend(state, best.scale, _FINE)
+        return _stop_early(state, judge, max_iter, tol, callback, scale, _FINE)
 
     path: list[Record] = []
+    scale, start = 1.0, None
     if rescale:
-        best = _walk(descend(begin(1.0), 1.0, _ROUGH), path, _SCALES, with_scale, _SCALE_GAIN)
-        state = begin(best.scale)
-        state.move_to(best.v, alpha)
-        scale = best.scale
-    else:
-        state, scale = begin(1.0), 1.0
-    best = descend(state, scale, _FINE)
+        best = _walk(at_scale(1.0), path, _SCALES, with_scale, _SCALE_GAIN)
+        scale, start = best.scale, best.v
+    state, judge = begin(scale), Held(Layer(sigma, _times(w, scale), held))
+    if start is not None:
+        state.move_to(start, alpha)
+    best = _stop_early(state, judge, max_iter, tol, callback, scale, _FINE)
     # each from the best weights so far, so that most take a few iterations
     best = _walk(best, path, _PENALTIES if search else (), with_penalty, _GAIN)
     layer, precondition = state.system.layer, state.precondition

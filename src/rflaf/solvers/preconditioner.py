@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from rflaf.solvers.ridge import cholesky_with_floor
+from rflaf.solvers.ridge import check_finite, cholesky_with_floor
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -28,8 +28,10 @@ class SampledRows:
         step = max(1, (1 << 25) // max(len(features), 1))
         for start in range(0, features.shape[1], step):
             part = features[:, start : start + step]
-            self.gram += part @ part.T  # float32 will do: no more than a guess is needed
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.gram += part @ part.T  # float32 will do: no more than a guess is needed
         self.gram /= max(len(features), 1)
+        check_finite(float(np.sum(self.gram)))
         # The mean square of a row outside of the span of those before it, over s, is what the
         # pivots of a Cholesky factorisation are; the later half of them tells.
         pivots = np.diag(cholesky_with_floor(self.gram)) ** 2

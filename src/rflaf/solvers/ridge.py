@@ -95,10 +95,14 @@ class NormalEquations:
         return np.maximum(self.square - 2 * cross + model, 0) / self.weight
 
 
+class FeatureOverflow(ValueError):
+    """Features, or sums of their products, are not finite."""
+
+
 def check_finite(number: float) -> None:
     """Raise where features have overflowed on the way into a sum."""
     if not np.isfinite(number):
-        raise ValueError(
+        raise FeatureOverflow(
             "The features overflow: the activation is too large on some rows, as high powers are. "
             "Take another basis, such as Chebyshev polynomials, or fewer powers."
         )

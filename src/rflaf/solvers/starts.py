@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse, special
 
 from rflaf import fused
-from rflaf.solvers.ridge import NormalEquations
+from rflaf.solvers.ridge import NormalEquations, check_finite
 from rflaf.solvers.sketches import Sketch, apply_metric, features
 
 Array = NDArray[Any]
@@ -78,21 +78,40 @@ def start_on_few_rows(
 ) -> Learned:
     """The best of the same, by generalised cross-validation over all rows.
 
-    For rows too few to hold any out. A row of weight 2 counts as two rows.
+    For rows too few to hold any out, and too few for more than a scale of each input's own.
     """
-    used = weights > 0
-    x, y, weights = x[used], np.asarray(y[used], np.float64), weights[used]
-    if sparse.issparse(x):
-        x = x.toarray()
+    if metric == "full":
+        metric = "diagonal"
+    x, y, weights = _distinct_rows(x, np.asarray(y, np.float64), weights)
     best, chosen = np.inf, None
     for a, metric_start in _candidates(basis, coefficients, metric, x.shape[1], scales):
         w = apply_metric(metric_start, projection).astype(projection.dtype)
-        phi = features(compiled(basis, a), x, w)[1][:, :-1].astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            phi = features(compiled(basis, a), x, w)[1][:, :-1].astype(np.float64)
+            if not np.isfinite(np.square(phi).sum()):
+                continue
         penalties, losses = _few_rows_losses(phi, y, weights, alpha, fit_intercept)
-        if chosen is None or losses.min() < best:
-            best, chosen = losses.min(), Learned(a, metric_start, float(penalties[losses.argmin()]))
+        # rounding must not decide: the largest penalty of those that are as good
+        at = np.flatnonzero(losses <= (1 + 1e-6) * losses.min())[-1]
+        if chosen is None or losses[at] < (1 - 1e-6) * best:
+            best, chosen = losses[at], Learned(a, metric_start, float(penalties[at]))
+    if chosen is None:
+        check_finite(np.inf)
     assert chosen is not None
     return chosen
+
+
+def _distinct_rows(x: Any, y: Float64, weights: Array) -> tuple[Array, Float64, Float64]:
+    """Rows that differ, with the sums of their weights.
+
+    So that a row of weight 2 is the same as two rows, and the weights' unit is of no account.
+    """
+    used = weights > 0
+    x = x[used].toarray() if sparse.issparse(x) else x[used]
+    both, place = np.unique(np.hstack([x, y[used]]), axis=0, return_inverse=True)
+    total = np.zeros(len(both))
+    np.add.at(total, place.ravel(), weights[used] / weights.max())
+    return both[:, : x.shape[1]].astype(x.dtype), both[:, x.shape[1] :], total
 
 
 def sketch_losses(
@@ -153,9 +172,10 @@ def _few_rows_losses(
     target = y * root
     inside = left.T @ target
     outside = np.sum((target - left @ inside) ** 2)
-    penalties = np.array([alpha]) if alpha is not None else max(values.sum(), 1e-30) * _SHARES
-    count = max(float(weights.sum()), len(y))
-    rank = np.count_nonzero(values > 1e-13 * max(values.max(initial=0.0), 1e-30))
+    total = values.sum() if values.sum() > 1e-12 else 1.0
+    penalties = np.array([alpha]) if alpha is not None else total * _SHARES
+    count = len(y)
+    rank = np.count_nonzero(values > 1e-13 * total)
     losses = []
     for penalty in penalties:
         left_over = penalty / (values[:rank] + penalty)

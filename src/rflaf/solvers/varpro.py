@@ -124,6 +124,7 @@ def choose_metric(
     projection: Array,
     weights: Array,
     rng: np.random.Generator,
+    alpha: float | None = None,
     fit_intercept: bool = True,
     **settings: Any,
 ) -> tuple[Metric, Learned]:
@@ -140,10 +141,11 @@ def choose_metric(
     for kind in kinds:
         learned = learn_activation(
             x[fit], y[fit], basis, metric=kind, projection=projection, weights=weights[fit],
-            rng=rng, fit_intercept=fit_intercept, **settings,
+            rng=rng, alpha=alpha, fit_intercept=fit_intercept, **settings,
         )  # fmt: skip
         sigma = compiled(basis, learned.coefficients)
-        alphas = learned.alpha * 10.0 ** np.arange(-2, 3)
+        around = learned.alpha * 10.0 ** np.arange(-2, 3)
+        alphas = around if alpha is None else np.array([alpha])
         loss = sketch_losses(sigma, learned.metric, alphas, sketch, fit_intercept).min()
         if chosen is None or loss < best:
             best, chosen = loss, (kind, learned)

@@ -7,7 +7,7 @@ import io
 import os
 import warnings
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,14 @@ from rflaf.files import write_whole
 from rflaf.tabular.columns import TableError, pandas
 
 TABLES = (".csv", ".csv.gz", ".parquet")
+Missing = Sequence[str] | Mapping[str, Sequence[str]]
 
 
 def read_table(
     path: str | os.PathLike[str],
     *,
     separator: str = ",",
-    missing: Sequence[str] = (),
+    missing: Missing = (),
     strings: Iterable[str] = (),
 ) -> Any:
     """A table from a file that ends in .csv, .csv.gz or .parquet.
@@ -31,7 +32,7 @@ def read_table(
     path : str or path
     separator : str
         Between the fields of a CSV file.
-    missing : sequence of str
+    missing : sequence of str, or one for each column by its name
         What stands for a missing value in a CSV file, besides an empty field, "NA", "null" and the
         like.
     strings : names
@@ -104,7 +105,7 @@ def _ending(path: Path, what: str, endings: Sequence[str] = TABLES) -> str:
     )
 
 
-def _read_csv(path: Path, separator: str, missing: Sequence[str], strings: set[str]) -> Any:
+def _read_csv(path: Path, separator: str, missing: Missing, strings: set[str]) -> Any:
     pd = pandas()
     common = {"sep": separator, "encoding": "utf-8-sig"}
     try:
@@ -119,7 +120,7 @@ def _read_csv(path: Path, separator: str, missing: Sequence[str], strings: set[s
                 path,
                 index_col=False,
                 low_memory=False,
-                na_values=list(missing),
+                na_values=dict(missing) if isinstance(missing, Mapping) else list(missing),
                 dtype=dict.fromkeys(strings & set(head), str),
                 **common,
             )
