@@ -123,10 +123,12 @@ def sketch_losses(
     for x, y, share in (sketch[:3], sketch[3:6]):
         sums.append(NormalEquations.empty(w.shape[1], y.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
-            phi = features(sigma, x, w)[1].astype(np.float64)
-            if not np.isfinite(np.square(phi).sum()):
-                return np.full(len(alphas), np.inf)
-        sums[-1].add(phi, y, share)
+            phi = features(sigma, x, w)[1]
+        largest = float(np.abs(phi).max())
+        if not largest < 1e100:
+            return np.full(len(alphas), np.inf)
+        # products of float32 are faster, and overflow sooner
+        sums[-1].add(phi if largest < 1e12 else phi.astype(np.float64), y, share)
     fit, held = sums
     return np.array([held.loss(fit.solve(a, fit_intercept)).mean() for a in alphas])
 
