@@ -48,7 +48,7 @@ def fit(name: str, width: int) -> Row:
     seconds = time.perf_counter() - start
     error = float(np.mean((model.predict(x_test) - y_test) ** 2))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    path = [{k: r[k] for k in ("alpha", "loss", "steps")} for r in model.alpha_path_]
+    path = [{k: r[k] for k in ("alpha", "scale", "loss", "steps")} for r in model.alpha_path_]
     return {"error": error, "seconds": seconds, "peak": peak, "alpha": model.alpha_, "path": path}
 
 

@@ -20,6 +20,7 @@ distributed = pytest.importorskip("distributed")
 pandas = pytest.importorskip("pandas")
 from rflaf.dask import DaskRFLAFClassifier, DaskRFLAFRegressor  # noqa: E402
 from rflaf.dask.tasks import Drawn, checked, merge_drawn, predict_rows, tree  # noqa: E402
+from tests.tables import weighted_rows  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Only .* of the projected inputs:UserWarning",
@@ -49,10 +50,7 @@ def short_sample(monkeypatch):
 
 @pytest.fixture(scope="module")
 def rows():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(N, 3)) * [1, 10, 0.1] + [0, 5, 0]
-    y = np.sin(X[:, 0]) + 0.1 * X[:, 1] + 0.1 * rng.normal(size=N)
-    return X, y, rng.uniform(0, 2, N) * (rng.random(N) < 0.9)
+    return weighted_rows(N)
 
 
 def uneven(X, columns=3):

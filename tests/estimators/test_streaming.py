@@ -24,6 +24,7 @@ from rflaf.estimators.sample import (
     row_keys,
 )
 from rflaf.estimators.wide import wide_block_rows
+from tests.tables import weighted_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
 
@@ -47,10 +48,7 @@ def short_sample(monkeypatch):
 
 @pytest.fixture(scope="module")
 def rows():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(N, 3)) * [1, 10, 0.1] + [0, 5, 0]
-    y = np.sin(X[:, 0]) + 0.1 * X[:, 1] + 0.1 * rng.normal(size=N)
-    return X, y, rng.uniform(0, 2, N) * (rng.random(N) < 0.9)
+    return weighted_rows(N)
 
 
 def cut(size, *parts):
