@@ -86,7 +86,7 @@ def records() -> list[Record]:
 
 def paper_table(name: str) -> str:
     # the page has its own heading
-    return as_markdown(make_table(name, records())).partition("\n")[2].strip()
+    return as_markdown(make_table(name, records()), notes=False).partition("\n")[2].strip()
 
 
 def reproduction_summary() -> str:

@@ -83,8 +83,8 @@ def test_parquet_names_what_is_missing(folder):
         Parquet(folder, target="age", columns=["x", "z"])
     with pytest.raises(ValueError, match="'weight' parameter of Parquet needs 'target'"):
         Parquet(folder, weight="w")
-    for wrong in (0, -3, 2.5):
-        with pytest.raises(ValueError, match="'batch_rows' parameter of Parquet must be a whole"):
+    for wrong in (0, -3, 2.5, None):
+        with pytest.raises(ValueError, match="'batch_rows' parameter of Parquet must be an int"):
             Parquet(folder, batch_rows=wrong)
     with pytest.raises(ValueError, match="no columns"):
         Parquet(folder, target="y", columns=[])

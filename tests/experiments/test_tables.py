@@ -112,6 +112,8 @@ def test_accuracies_are_percent_and_times_come_from_timings():
 def test_formats(records):
     table = make_table("table1", records)
     assert "0.2060 ± 0.0024" in FORMATS["text"](table)
+    for style in ("text", "markdown", "latex"):
+        assert "the difference is that of the published protocol" in FORMATS[style](table), style
     assert "| rflaf-rbf-16 | 0.204 ± 0.003 | **0.2060 ± 0.0024** |" in FORMATS["markdown"](table)
     latex = FORMATS["latex"](table)
     assert r"0.204 $\pm$ 0.003" in latex

@@ -68,7 +68,7 @@ def as_text(table: Table) -> str:
     return "\n".join([*lines, "", NOTES, ""])
 
 
-def as_markdown(table: Table) -> str:
+def as_markdown(table: Table, notes: bool = True) -> str:
     lines = [f"### {table.name.replace('table', 'Table ')}: {table.title}"]
     for block in table.blocks:
         lines += ["", f"**{block.dataset}**, {UNITS[block.metric]}", ""]
@@ -77,12 +77,13 @@ def as_markdown(table: Table) -> str:
             continue
         lines += [_pipe(HEADER), _pipe(["---"] * len(HEADER))]
         lines += [_pipe(_bold(cells, row, block)) for row, cells in _body(block)]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *(["", NOTES] if notes else []), ""])
 
 
 def as_latex(table: Table) -> str:
     lines = [
         f"% {table.name}: {table.title}",
+        f"% {NOTES}",
         r"\begin{tabular}{llllrlr}",
         r"\toprule",
         " & ".join(["data set", *HEADER]) + r" \\",

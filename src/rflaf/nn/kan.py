@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.interpolate import BSpline as ScipyBSpline
+from scipy.interpolate import PPoly
 from torch import Tensor, nn
 
 from rflaf.bases import BSpline
-from rflaf.fused import basis_layout
-from rflaf.nn.layouts import single_functions
 from rflaf.nn.networks import seeded
+
+_SPLINE_NOISE = 0.03  # the splines start almost flat; what a new network computes is SiLU's
 
 
 class KANLayer(nn.Module):
-    """out_j = sum_i [s_ji silu(x_i) + sum_k c_jik B_k(x_i)].
+    """out_j = sum_i [b_ji silu(x_i) + s_ji sum_k c_jik B_k(x_i)].
 
     The values B_k(x_i), n × in × N with degree + 1 of every N not zero, meet the coefficients in
     one matrix product; no n × out × in tensor is made.
+
+    The scale s_ji could be part of the c_jik, and what can be learned would be the same. How it is
+    learned would not: Adam moves each number by its rate. Where the inputs of a layer lie in few
+    cells, the c_jik of all edges into j would move together, and so j, by the rate times their
+    number, past the end of the next layer's grid. The scales differ in size and sign, and keep the
+    edges apart.
 
     Parameters
     ----------
@@ -28,7 +38,6 @@ class KANLayer(nn.Module):
     """
 
     pieces: Tensor
-    first: Tensor
 
     def __init__(
         self,
@@ -40,35 +49,36 @@ class KANLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.basis = basis
-        base = torch.randn(n_inputs, n_outputs, generator=generator, dtype=dtype)
-        splines = torch.randn(n_inputs * basis.n, n_outputs, generator=generator, dtype=dtype)
-        self.base = nn.Parameter(base / n_inputs**0.5)
-        self.splines = nn.Parameter(0.1 * splines / n_inputs**0.5)
-        pieces, first = _local_pieces(basis)
-        self.register_buffer("pieces", pieces.to(base.dtype), persistent=False)
-        self.register_buffer("first", first, persistent=False)
+        bound = n_inputs**-0.5
+        edges = torch.empty(n_inputs, n_outputs, dtype=dtype)
+        splines = torch.randn(n_inputs, basis.n, n_outputs, generator=generator, dtype=dtype)
+        self.base = nn.Parameter(edges.clone().uniform_(-bound, bound, generator=generator))
+        self.scales = nn.Parameter(edges.clone().uniform_(-bound, bound, generator=generator))
+        self.splines = nn.Parameter(_SPLINE_NOISE / basis.n * splines)
+        pieces = torch.from_numpy(_pieces(basis.degree)).to(edges.dtype)
+        self.register_buffer("pieces", pieces, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """From n × in to n × out."""
-        values = self.basis_values(x).flatten(1)
-        return nn.functional.silu(x) @ self.base + values @ self.splines
+        splines = self.scales[:, None] * self.splines
+        values = self.basis_values(x)
+        return nn.functional.silu(x) @ self.base + values.flatten(1) @ splines.flatten(0, 1)
 
     def basis_values(self, x: Tensor) -> Tensor:
         """B_k(x_i), n × in × N."""
-        h, margin = self.basis.spacing, self.basis.degree
-        start = self.basis.low - margin * h  # where the first spline begins
-        place = (x - start) / h
-        cell = place.detach().nan_to_num(0.0).long().clamp(0, self.first.shape[0] - 1)
+        n, degree = self.basis.n, self.basis.degree
+        n_cells = n + degree
+        place = (x - self.basis.low) / self.basis.spacing + degree  # in cells from the first knot
+        cell = place.detach().nan_to_num(0.0).long().clamp(0, n_cells - 1)
         # outside all splines the place is held at the end of the last one, where they are zero
-        t = place.clamp(0.0, float(self.first.shape[0])) - cell
-        pieces = self.pieces[cell]
-        local = pieces[..., 3]
-        for power in (2, 1, 0):
-            local = local * t[..., None] + pieces[..., power]
-        columns = self.first[cell][..., None] + torch.arange(local.shape[-1], device=x.device)
-        empty = local.new_zeros(*x.shape, self.basis.n + 2 * margin)
-        values = empty.scatter(-1, columns, local)
-        return values[..., margin : margin + self.basis.n]
+        t = (place.clamp(0.0, float(n_cells)) - cell)[..., None]
+        local = self.pieces[degree]
+        for power in reversed(range(degree)):
+            local = local * t + self.pieces[power]
+        # the first and last cells have fewer splines: `degree` columns at either end take the rest
+        columns = cell[..., None] + torch.arange(degree + 1, device=x.device)
+        values = local.new_zeros(*x.shape, n + 2 * degree).scatter(-1, columns, local)
+        return values[..., degree : degree + n]
 
 
 class KAN(nn.Module):
@@ -133,17 +143,9 @@ class KAN(nn.Module):
         return y[:, 0] if self.n_outputs is None else y
 
 
-def _local_pieces(basis: BSpline) -> tuple[Tensor, Tensor]:
-    """For each cell the cubics of the degree + 1 splines on it, and the column of the first.
-
-    Columns are counted with `degree` empty ones on either side, so that every cell has as many.
-    """
-    layout = basis_layout(basis, 1)  # a cell a knot: such splines are cubics themselves
-    cubics = torch.from_numpy(single_functions(layout, basis.n)[0])
-    n_cells, width = basis.n + basis.degree, basis.degree + 1
-    begin = round((basis.low - basis.degree * basis.spacing - layout.low) / layout.cell)
-    padded = torch.zeros(basis.n + 2 * basis.degree, n_cells, 4, dtype=cubics.dtype)
-    padded[basis.degree : basis.degree + basis.n] = cubics[:, begin : begin + n_cells]
-    cells = torch.arange(n_cells)
-    columns = cells[:, None] + torch.arange(width)
-    return padded[columns, cells[:, None]], cells
+def _pieces(degree: int) -> NDArray[np.float64]:
+    """The degree + 1 B-splines on a cell of uniform knots as polynomials: powers × splines."""
+    whole = ScipyBSpline.basis_element(np.arange(degree + 2.0))
+    pieces = PPoly.from_spline(whole).c[:, degree : 2 * degree + 1]
+    # the spline that began first is in its last piece; PPoly has the highest power first
+    return np.ascontiguousarray(pieces[::-1, ::-1])
