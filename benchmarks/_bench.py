@@ -36,13 +36,18 @@ def machine() -> dict[str, Any]:
 def write(name: str, rows: list[dict[str, Any]], replace: str | None = None) -> None:
     """Write rows and machine to results/NAME.json, by way of a temporary file.
 
-    With `replace`, earlier rows that differ from all new ones in that key are kept.
+    With `replace`, earlier rows that differ from all new ones in that key are kept, and the new
+    ones take the places of those they replace.
     """
     path = RESULTS / f"{name}.json"
     if replace and path.exists():
-        new = {row[replace] for row in rows}
-        old = json.loads(path.read_text())["rows"]
-        rows = [row for row in old if row[replace] not in new] + rows
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for row in json.loads(path.read_text())["rows"]:
+            groups.setdefault(row[replace], []).append(row)
+        groups |= {row[replace]: [] for row in rows}
+        for row in rows:
+            groups[row[replace]].append(row)
+        rows = [row for group in groups.values() for row in group]
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n")
     temporary.replace(path)

@@ -1,0 +1,227 @@
+"""Exported graphs give what the models give."""
+
+import os
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rflaf import Activation, RandomFeatures, RFLAFClassifier, RFLAFRegressor
+from rflaf.bases import FIXED_ACTIVATIONS, RBF, Fixed, Polynomial
+from rflaf.onnx import export
+from rflaf.onnx.activations import FORMULAS, add_activation
+from rflaf.onnx.graph import Graph
+from tests.conftest import ALL_BASES
+from tests.onnx.conftest import (
+    DTYPES,
+    SMALL,
+    TOLERANCE,
+    assert_close,
+    classifier,
+    data,
+    regressor,
+    run,
+    session,
+    with_activation,
+)
+
+# ---- the activation alone -----------------------------------------------------------------------
+
+
+def evaluate(activation, z):
+    """sigma(z) by a graph of nothing else."""
+    graph = Graph(z.dtype)
+    graph.output("value", add_activation(graph, activation, "X"), z.dtype, "n", 1)
+    model = graph.model(1, "test", "0")
+    onnx.checker.check_model(model, full_check=True)
+    return session(model.SerializeToString()).run(["value"], {"X": z[:, None]})[0][:, 0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("basis", ALL_BASES, ids=repr)
+def test_every_activation_inside_and_outside_its_grid(basis, dtype, rng):
+    activation = Activation(basis, rng.standard_normal(basis.n))
+    z = np.concatenate([np.linspace(-9, 9, 4001), basis.grid, np.add(basis.grid, 1e-6)])
+    z = z.astype(dtype)
+    expected = activation.table()(z.astype(np.float64))
+    assert_close(evaluate(activation, z), expected)
+    if isinstance(basis, Polynomial) or basis == Fixed("cos"):
+        return  # the one overflows, the other turns more often than float32 can tell
+    far = np.array([-1e15, -1e6, -300, 300, 1e6, 1e15], dtype)
+    expected = activation.table()(far.astype(np.float64))
+    np.testing.assert_allclose(evaluate(activation, far), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_many_narrow_functions_far_from_zero(rng):
+    """257 of them: positions in the table have few digits left in float32, places in a cell do."""
+    activation = Activation(RBF(257, 6.0, 10.0), rng.standard_normal(257))
+    z = np.linspace(5.9, 10.1, 20001, dtype=np.float32)
+    assert_close(evaluate(activation, z), activation.table()(z.astype(np.float64)))
+
+
+@given(st.lists(st.floats(-3, 3, width=32), min_size=1, max_size=6))
+def test_polynomials_of_any_coefficients(coefficients):
+    activation = Activation(Polynomial(len(coefficients)), coefficients)
+    z = np.linspace(-2, 2, 21)
+    assert np.abs(evaluate(activation, z) - activation(z)).max() <= 1e-9
+
+
+def test_every_fixed_activation_has_a_formula():
+    assert set(FORMULAS) == set(FIXED_ACTIVATIONS)
+
+
+# ---- the estimators -----------------------------------------------------------------------------
+
+
+def assert_same_classes(path, model, X, dtype):
+    outputs = run(path, X, dtype)
+    p = model.predict_proba(X)
+    assert_close(outputs["probabilities"], p)
+    assert p.std(axis=0).max() > 0.01  # a graph that gave the same for all rows would be found
+    sure = np.sort(p, axis=1)[:, -1] - np.sort(p, axis=1)[:, -2] > TOLERANCE
+    assert sure.any()
+    assert (outputs["label"] == model.predict(X))[sure].all()
+
+
+@pytest.mark.parametrize("activation", ["rbf", "bspline", "chebyshev", "polynomial", *FORMULAS])
+def test_regressor_with_every_activation(activation, tmp_path):
+    X, _ = data()
+    model, path = regressor(activation), tmp_path / "model.onnx"
+    for dtype in DTYPES:
+        export(model, path, dtype=dtype, check=X)
+        for rows in (X, X[:1], X[:7]):
+            assert_close(run(path, rows, dtype)["prediction"], model.predict(rows))
+        assert run(path, X[:0], dtype)["prediction"].shape == (0,)
+
+
+@pytest.mark.parametrize("activation", ["rbf", "bspline", "chebyshev", "polynomial", *FORMULAS])
+def test_classifier_with_every_activation(activation, tmp_path, rng):
+    X, _ = data()
+    model, path = with_activation(classifier(), activation, rng), tmp_path / "model.onnx"
+    for dtype in DTYPES:
+        export(model, path, dtype=dtype, check=X)
+        assert_same_classes(path, model, X, dtype)
+
+
+def test_several_targets_of_different_units(tmp_path):
+    X, _ = data()
+    model, path = regressor(targets=3), tmp_path / "model.onnx"
+    export(model, path, check=X)
+    got, expected = run(path, X)["prediction"], model.predict(X)
+    for k in range(3):
+        assert_close(got[:, k], expected[:, k])
+    assert run(path, X[:0])["prediction"].shape == (0, 3)
+
+
+def test_activation_that_is_given(tmp_path, rng):
+    X, y = data()
+    sigma = Activation(RBF(17), rng.standard_normal(17))
+    model = RFLAFRegressor(activation=sigma, fit_intercept=False, **SMALL).fit(X, y)
+    export(model, tmp_path / "model.onnx", check=X)
+    assert_close(run(tmp_path / "model.onnx", X)["prediction"], model.predict(X))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_model_of_few_rows_which_is_float64(dtype, tmp_path):
+    X, y = data()
+    model = RFLAFRegressor(**SMALL).fit(X[:60], y[:60])
+    assert model.components_.dtype == np.float64
+    export(model, tmp_path / "model.onnx", dtype=dtype, check=X)
+    assert_close(run(tmp_path / "model.onnx", X, dtype)["prediction"], model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("kind", "label_type"),
+    [
+        ("two integers", np.int64),
+        ("unsigned", np.int64),
+        ("strings", object),
+        ("two objects", object),
+        ("booleans", np.bool_),
+        ("floats", np.float64),
+    ],
+)
+def test_classes_of_every_kind(kind, label_type, tmp_path):
+    X, _ = data()
+    model, path = classifier(kind), tmp_path / "model.onnx"
+    export(model, path, check=X)
+    assert run(path, X)["label"].dtype == label_type
+    assert_same_classes(path, model, X, "float32")
+    assert run(path, X[:0])["probabilities"].shape == (0, len(model.classes_))
+
+
+@pytest.mark.parametrize("kind", ["integers", "two integers"])
+def test_probabilities_are_never_zero_and_small_ones_are_right(kind, tmp_path):
+    X, _ = data()
+    model = classifier(kind)
+    sharp = RFLAFClassifier(n_basis=9, **SMALL)
+    sharp.__dict__.update({**model.__dict__, "coef_": model.coef_ * 400})
+    export(sharp, tmp_path / "model.onnx", dtype="float64")
+    p = run(tmp_path / "model.onnx", X, "float64")["probabilities"]
+    expected = sharp.predict_log_proba(X)
+    assert expected.min() < -100
+    np.testing.assert_allclose(np.log(p), expected, rtol=1e-3, atol=0.05)
+    sharp.coef_ = model.coef_ * 1e6
+    export(sharp, tmp_path / "model.onnx")
+    p = run(tmp_path / "model.onnx", X)["probabilities"]
+    assert p.min() == np.finfo(np.float32).tiny
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("standardise", [True, False])
+def test_random_features(activation, standardise, tmp_path):
+    X, _ = data()
+    model = RandomFeatures(30, activation=activation, standardise=standardise, random_state=0)
+    model.fit(X)
+    export(model, tmp_path / "model.onnx", check=X)
+    assert_close(run(tmp_path / "model.onnx", X)["features"], model.transform(X))
+
+
+@pytest.mark.parametrize("activation", ["rbf", "bspline", "chebyshev", "relu", "gelu", "silu"])
+@pytest.mark.parametrize("size", [1e3, 1e8, 1e30, 1e300])
+def test_rows_far_from_those_of_the_fit(activation, size, tmp_path):
+    """Further out than the standardised inputs are cut off, too."""
+    X, _ = data()
+    model, path = regressor(activation), tmp_path / "model.onnx"
+    export(model, path, dtype="float64")
+    rows = X[:20] * size
+    assert_close(run(path, rows, "float64")["prediction"], model.predict(rows))
+
+
+def test_large_offsets(tmp_path):
+    """float64 inputs lose nothing; float32 ones cannot hold them, and the check says so."""
+    X, y = data()
+    X = X + 1e9
+    model = RFLAFRegressor(**SMALL).fit(X, y)
+    export(model, tmp_path / "model.onnx", dtype="float64", check=X)
+    assert_close(run(tmp_path / "model.onnx", X, "float64")["prediction"], model.predict(X))
+    with pytest.raises(ValueError, match=r"need dtype='float64'.*Nothing was written"):
+        export(model, tmp_path / "other.onnx", check=X)
+    assert os.listdir(tmp_path) == ["model.onnx"]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("activation", ["rbf", "polynomial", "relu"])
+def test_rows_that_are_not_finite_give_nan_and_leave_others_alone(bad, activation, tmp_path):
+    X, _ = data()
+    model, path = regressor(activation), tmp_path / "model.onnx"
+    export(model, path)
+    rows = X[:5].copy()
+    rows[2, 1] = bad
+    got = run(path, rows)["prediction"]
+    assert np.isnan(got[2])
+    good = [0, 1, 3, 4]
+    assert_close(got[good], model.predict(X[good]))
+    export(classifier("strings"), path)
+    assert np.isnan(run(path, rows)["probabilities"]).any(axis=1).tolist() == [0, 0, 1, 0, 0]
+
+
+def test_column_that_does_not_vary(tmp_path):
+    X, y = data()
+    X = np.column_stack([X, np.full(len(X), 3.0)])
+    model = RFLAFRegressor(**SMALL).fit(X, y)
+    export(model, tmp_path / "model.onnx", check=X)
+    X[:, -1] = 1e30
+    assert_close(run(tmp_path / "model.onnx", X)["prediction"], model.predict(X))
