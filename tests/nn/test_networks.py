@@ -108,6 +108,28 @@ def test_kan_output_has_the_shape_of_the_target(outputs, shape):
     assert KAN(5, 11, outputs, seed=0)(torch.randn(7, 5)).shape == shape
 
 
+@pytest.mark.parametrize("rows", [0, 1, 5, 23])
+def test_kan_of_many_rows_goes_in_blocks(rows, generator, monkeypatch):
+    model = KAN(4, 10, 3, n_cells=5, seed=0, dtype=torch.float64)
+    X = torch.randn(rows, 4, generator=generator, dtype=torch.float64, requires_grad=True)
+    whole = model(X)
+    (slope,) = torch.autograd.grad(whole.square().sum(), X)
+    monkeypatch.setattr("rflaf.nn.kan._BLOCK_NUMBERS", 5 * 4 * 8)  # five rows of the first layer
+    parts = model(X)
+    torch.testing.assert_close(parts, whole)
+    torch.testing.assert_close(torch.autograd.grad(parts.square().sum(), X)[0], slope)
+
+
+def test_kan_exports_with_any_number_of_rows(generator):
+    model = KAN(4, 10, 3, seed=0).eval()
+    rows = torch.export.Dim("rows", min=1)
+    X = torch.randn(6, 4, generator=generator)
+    program = torch.export.export(model, (X,), dynamic_shapes=({0: rows},)).module()
+    for n in (1, 6, 50):
+        X = torch.randn(n, 4, generator=generator)
+        torch.testing.assert_close(program(X), model(X))
+
+
 def test_kan_learns_where_all_inputs_lie_in_one_cell(generator):
     """The scales of the edges are what lets it: with one factor for all, the loss hardly falls."""
     X = torch.rand(256, 400, generator=generator) / 45

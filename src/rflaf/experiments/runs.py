@@ -151,7 +151,6 @@ def _run_estimator(spec: Spec, model: Model) -> Record:
     record["fit_seconds"] = middle - start
     record["test_seconds"] = time.perf_counter() - middle
     record["alpha"] = float(estimator.alpha_)
-    record["metric"] = ("none", "diagonal", "full")[np.ndim(estimator.metric_)]
     record["history"] = {"held_out_loss": [step["loss"] for step in estimator.history_]}
     return record | _curve(estimator.activation_)
 

@@ -13,13 +13,14 @@ from rflaf.bases import BSpline
 from rflaf.nn.networks import seeded
 
 _SPLINE_NOISE = 0.03  # the splines start almost flat; what a new network computes is SiLU's
+_BLOCK_NUMBERS = 2**23  # the most B_k(x_i) to make at a time; larger arrays cost more than they do
 
 
 class KANLayer(nn.Module):
     """out_j = sum_i [b_ji silu(x_i) + s_ji sum_k c_jik B_k(x_i)].
 
     The values B_k(x_i), n × in × N with degree + 1 of every N not zero, meet the coefficients in
-    one matrix product; no n × out × in tensor is made.
+    one matrix product; no n × out × in tensor is made. Many rows go in blocks.
 
     The scale s_ji could be part of the c_jik, and what can be learned would be the same. How it is
     learned would not: Adam moves each number by its rate. Where the inputs of a layer lie in few
@@ -60,9 +61,12 @@ class KANLayer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """From n × in to n × out."""
-        splines = self.scales[:, None] * self.splines
-        values = self.basis_values(x)
-        return nn.functional.silu(x) @ self.base + values.flatten(1) @ splines.flatten(0, 1)
+        splines = (self.scales[:, None] * self.splines).flatten(0, 1)
+        # a compiled program has one size of rows, or any; the number of its blocks would be fixed
+        whole = torch.compiler.is_compiling()
+        blocks = (x,) if whole else x.split(max(1, _BLOCK_NUMBERS // splines.shape[0]))
+        parts = [self.basis_values(block).flatten(1) @ splines for block in blocks]
+        return nn.functional.silu(x) @ self.base + torch.cat(parts)
 
     def basis_values(self, x: Tensor) -> Tensor:
         """B_k(x_i), n × in × N."""
