@@ -13,7 +13,7 @@ from rflaf.bases import BSpline
 from rflaf.nn.networks import seeded
 
 _SPLINE_NOISE = 0.03  # the splines start almost flat; what a new network computes is SiLU's
-_BLOCK_NUMBERS = 2**23  # the most B_k(x_i) to make at a time; larger arrays cost more than they do
+_BLOCK_NUMBERS = 2**23  # of the B_k(x_i) at a time: larger arrays take longer to get than to fill
 
 
 class KANLayer(nn.Module):
@@ -62,9 +62,10 @@ class KANLayer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """From n × in to n × out."""
         splines = (self.scales[:, None] * self.splines).flatten(0, 1)
-        # a compiled program has one size of rows, or any; the number of its blocks would be fixed
+        # compiled, the number of blocks would be fixed, and with it the number of rows
         whole = torch.compiler.is_compiling()
-        blocks = (x,) if whole else x.split(max(1, _BLOCK_NUMBERS // splines.shape[0]))
+        rows = max(1, _BLOCK_NUMBERS // splines.shape[0])
+        blocks = (x,) if whole else torch.split(x, rows)
         parts = [self.basis_values(block).flatten(1) @ splines for block in blocks]
         return nn.functional.silu(x) @ self.base + torch.cat(parts)
 
