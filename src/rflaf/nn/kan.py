@@ -13,7 +13,7 @@ from rflaf.bases import BSpline
 from rflaf.nn.networks import seeded
 
 _SPLINE_NOISE = 0.03  # the splines start almost flat; what a new network computes is SiLU's
-_BLOCK_NUMBERS = 2**23  # of the B_k(x_i) at a time: larger arrays take longer to get than to fill
+_BLOCK_NUMBERS = 2**22  # of the B_k(x_i) at a time: larger arrays take longer to get than to fill
 
 
 class KANLayer(nn.Module):
