@@ -36,14 +36,16 @@ def machine() -> dict[str, Any]:
 def write(name: str, rows: list[dict[str, Any]], replace: str | None = None) -> None:
     """Write rows and machine to results/NAME.json, by way of a temporary file.
 
-    With `replace`, earlier rows that differ from all new ones in that key are kept, and the new
-    ones take the places of those they replace.
+    With `replace`, earlier rows that differ from all new ones in that key are kept, with their
+    date, and the new ones take the places of those they replace.
     """
     path = RESULTS / f"{name}.json"
+    rows = [{**row, "date": today()} for row in rows]
     if replace and path.exists():
+        old = json.loads(path.read_text())
         groups: dict[str, list[dict[str, Any]]] = {}
-        for row in json.loads(path.read_text())["rows"]:
-            groups.setdefault(row[replace], []).append(row)
+        for row in old["rows"]:
+            groups.setdefault(row[replace], []).append({"date": old["machine"]["date"], **row})
         groups |= {row[replace]: [] for row in rows}
         for row in rows:
             groups[row[replace]].append(row)

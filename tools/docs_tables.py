@@ -38,7 +38,9 @@ def markdown(header: list[str], rows: list[list[str]]) -> str:
 
 def measured_on(result: dict[str, Any]) -> str:
     machine = result["machine"]
-    return f"Measured {machine['date']} on {machine['cores']} cores of {machine['processor']}."
+    dates = sorted({row.get("date", machine["date"]) for row in result["rows"]})
+    when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
+    return f"Measured {when} on {machine['cores']} cores of {machine['processor']}."
 
 
 def figures(name: str) -> str:

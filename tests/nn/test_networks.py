@@ -130,6 +130,26 @@ def test_kan_exports_with_any_number_of_rows(generator):
         torch.testing.assert_close(program(X), model(X))
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*constant.*:torch.jit.TracerWarning")  # the cubics are
+def test_kan_traces_with_any_number_of_rows(generator, monkeypatch):
+    monkeypatch.setattr("rflaf.nn.kan._BLOCK_NUMBERS", 5 * 4 * 19)  # five rows
+    model = KAN(4, 10, 3, seed=0)
+    traced = torch.jit.trace(model, torch.randn(4, 4, generator=generator))
+    X = torch.randn(50, 4, generator=generator)
+    torch.testing.assert_close(traced(X), model(X))
+
+
+def test_kan_splines_are_zero_far_out_and_exact_in_any_precision():
+    layer = KAN(1, 5, seed=0).hidden
+    far = torch.tensor([[3e18], [1e30], [torch.inf], [-torch.inf]])
+    assert layer.basis_values(far).abs().max() < 1e-6
+    assert layer.basis_values(torch.tensor([[torch.nan]])).isnan().any()
+    layer = layer.half().double()  # nothing but parameters takes part in the rounding
+    x = torch.linspace(-2, 2, 9, dtype=torch.float64)[:, None]
+    np.testing.assert_allclose(layer.basis_values(x).sum(-1), 1, rtol=1e-14)
+
+
 def test_kan_learns_where_all_inputs_lie_in_one_cell(generator):
     """The scales of the edges are what lets it: with one factor for all, the loss hardly falls."""
     X = torch.rand(256, 400, generator=generator) / 45

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy.interpolate import BSpline as ScipyBSpline
+from scipy.interpolate import BSpline as BSplineCurve
 from scipy.interpolate import PPoly
 from torch import Tensor, nn
 
@@ -38,8 +39,6 @@ class KANLayer(nn.Module):
         For the parameters.
     """
 
-    pieces: Tensor
-
     def __init__(
         self,
         n_inputs: int,
@@ -49,22 +48,21 @@ class KANLayer(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.basis = basis
+        self.n_inputs, self.basis = n_inputs, basis
         bound = n_inputs**-0.5
         edges = torch.empty(n_inputs, n_outputs, dtype=dtype)
         splines = torch.randn(n_inputs, basis.n, n_outputs, generator=generator, dtype=dtype)
         self.base = nn.Parameter(edges.clone().uniform_(-bound, bound, generator=generator))
         self.scales = nn.Parameter(edges.clone().uniform_(-bound, bound, generator=generator))
         self.splines = nn.Parameter(_SPLINE_NOISE / basis.n * splines)
-        pieces = torch.from_numpy(_pieces(basis.degree)).to(edges.dtype)
-        self.register_buffer("pieces", pieces, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """From n × in to n × out."""
         splines = (self.scales[:, None] * self.splines).flatten(0, 1)
-        # compiled, the number of blocks would be fixed, and with it the number of rows
-        whole = torch.compiler.is_compiling()
-        rows = max(1, _BLOCK_NUMBERS // splines.shape[0])
+        # compiled or traced, the number of blocks would be fixed, and with it the number of rows
+        traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+        whole = traced or torch.compiler.is_compiling()
+        rows = max(1, _BLOCK_NUMBERS // (self.n_inputs * self.basis.n))
         blocks = (x,) if whole else torch.split(x, rows)
         parts = [self.basis_values(block).flatten(1) @ splines for block in blocks]
         return nn.functional.silu(x) @ self.base + torch.cat(parts)
@@ -74,12 +72,14 @@ class KANLayer(nn.Module):
         n, degree = self.basis.n, self.basis.degree
         n_cells = n + degree
         place = (x - self.basis.low) / self.basis.spacing + degree  # in cells from the first knot
-        cell = place.detach().nan_to_num(0.0).long().clamp(0, n_cells - 1)
         # outside all splines the place is held at the end of the last one, where they are zero
-        t = (place.clamp(0.0, float(n_cells)) - cell)[..., None]
-        local = self.pieces[degree]
+        place = place.clamp(0.0, float(n_cells))
+        cell = place.detach().nan_to_num(0.0).long().clamp(max=n_cells - 1)
+        t = (place - cell)[..., None]
+        pieces = torch.tensor(_pieces(degree), dtype=x.dtype, device=x.device)
+        local = pieces[degree]
         for power in reversed(range(degree)):
-            local = local * t + self.pieces[power]
+            local = local * t + pieces[power]
         # the first and last cells have fewer splines: `degree` columns at either end take the rest
         columns = cell[..., None] + torch.arange(degree + 1, device=x.device)
         values = local.new_zeros(*x.shape, n + 2 * degree).scatter(-1, columns, local)
@@ -148,9 +148,11 @@ class KAN(nn.Module):
         return y[:, 0] if self.n_outputs is None else y
 
 
-def _pieces(degree: int) -> NDArray[np.float64]:
+@lru_cache
+def _pieces(degree: int) -> list[list[float]]:
     """The degree + 1 B-splines on a cell of uniform knots as polynomials: powers × splines."""
-    whole = ScipyBSpline.basis_element(np.arange(degree + 2.0))
+    whole = BSplineCurve.basis_element(np.arange(degree + 2.0))
     pieces = PPoly.from_spline(whole).c[:, degree : 2 * degree + 1]
     # the spline that began first is in its last piece; PPoly has the highest power first
-    return np.ascontiguousarray(pieces[::-1, ::-1])
+    found: list[list[float]] = pieces[::-1, ::-1].tolist()
+    return found
