@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
-from rflaf.bases.base import check_parameters
 from rflaf.data.sources import Source
 
 
@@ -66,11 +63,11 @@ class Parquet(Source):
         names = self._dataset.schema.names
         chosen = [name for name in names if name not in others] if columns is None else columns
         self._columns = list(chosen)
-        check_parameters(
-            "Parquet",
-            {"batch_rows": [Interval(Integral, 1, None, closed="left")]},
-            batch_rows=batch_rows,
-        )
+        if not isinstance(batch_rows, (int, np.integer)) or batch_rows < 1:
+            raise ValueError(
+                f"The 'batch_rows' parameter of Parquet must be an int of at least 1. "
+                f"Got {batch_rows!r}."
+            )
         self._batch_rows = int(batch_rows)
         wanted = [*self._columns, *self._targets, *([] if weight is None else [weight])]
         missing = sorted(set(wanted) - set(names))
