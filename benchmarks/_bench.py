@@ -33,6 +33,15 @@ def machine() -> dict[str, Any]:
             "date": today()}  # fmt: skip
 
 
+def written(name: str) -> list[dict[str, Any]]:
+    """The rows that results/NAME.json has, each with the date it was measured; none without it."""
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        return []
+    old = json.loads(path.read_text())
+    return [{"date": old["machine"]["date"], **row} for row in old["rows"]]
+
+
 def write(name: str, rows: list[dict[str, Any]], replace: str | None = None) -> None:
     """Write rows and machine to results/NAME.json, by way of a temporary file.
 
@@ -40,12 +49,11 @@ def write(name: str, rows: list[dict[str, Any]], replace: str | None = None) -> 
     date, and the new ones take the places of those they replace.
     """
     path = RESULTS / f"{name}.json"
-    rows = [{**row, "date": today()} for row in rows]
-    if replace and path.exists():
-        old = json.loads(path.read_text())
+    rows = [{"date": today(), **row} for row in rows]
+    if replace:
         groups: dict[str, list[dict[str, Any]]] = {}
-        for row in old["rows"]:
-            groups.setdefault(row[replace], []).append({"date": old["machine"]["date"], **row})
+        for row in written(name):
+            groups.setdefault(row[replace], []).append(row)
         groups |= {row[replace]: [] for row in rows}
         for row in rows:
             groups[row[replace]].append(row)

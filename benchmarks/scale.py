@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _bench import show, write
+from _bench import show, write, written
 
 D, M = 20, 1000
 DASK_ROWS, CHUNK = 1_000_000, 50_000
@@ -259,11 +259,8 @@ def main() -> None:
             write_rows(folder, DASK_ROWS)
             rows += [measure_dask(folder, workers) for workers in (1, 2)]
             rows.append(measure_machine())
-    path = Path(__file__).parent / "results" / "scale.json"
-    if path.exists():
-        new = {row["what"] for row in rows}
-        old = json.loads(path.read_text())["rows"]
-        rows += [row for row in old if "kind" in row and row["what"] not in new]
+    new = {row["what"] for row in rows}
+    rows += [row for row in written("scale") if "kind" in row and row["what"] not in new]
     rows.sort(key=lambda row: (row["kind"], row["n"], row.get("workers", 0)), reverse=False)
     rows += derived(rows)
     show(rows)

@@ -114,7 +114,7 @@ def test_classes(generator):
 
 def test_kan_learns_more_than_the_mean(regression):
     result = train(KAN(2, 10, seed=0), regression, "published", epochs=60)
-    assert result.test_loss < 0.5 * float(regression[3].var())
+    assert result.test_loss < 0.1 * float(regression[3].var())
 
 
 @pytest.mark.parametrize("powers", [17, 65])
