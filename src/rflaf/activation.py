@@ -41,7 +41,7 @@ class Activation:
     dtype('float32')
     """
 
-    __slots__ = ("_basis", "_coefficients")
+    __slots__ = ("_basis", "_coefficients", "_tables")
 
     def __init__(self, basis: Basis | str, coefficients: ArrayLike | None = None) -> None:
         if coefficients is not None:
@@ -67,6 +67,7 @@ class Activation:
         given.setflags(write=False)
         object.__setattr__(self, "_basis", basis)
         object.__setattr__(self, "_coefficients", given)
+        object.__setattr__(self, "_tables", {})  # compiled when first asked for
 
     @property
     def basis(self) -> Basis:
@@ -104,7 +105,10 @@ class Activation:
         """
         if not 1e-13 <= tol <= 0.1:
             raise ValueError(f"'tol' must be between 1e-13 and 0.1. Got {tol!r}.")
-        return compile_activation(self.basis, self.coefficients, float(tol))
+        tables: dict[float, Sigma] = self._tables  # type: ignore[attr-defined]
+        if tol not in tables:
+            tables[tol] = compile_activation(self.basis, self.coefficients, float(tol))
+        return tables[tol]
 
     def plot(self, ax: Any = None, *, n_points: int = 500, **line: Any) -> Any:
         """Draw sigma over the grid and a quarter of its length on either side.

@@ -20,7 +20,10 @@ from rflaf._version import __version__
 from rflaf.activation import Activation
 from rflaf.bases import RBF, BSpline, Chebyshev, Fixed, Polynomial
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
+from rflaf.estimators.regressor import PartialState
 from rflaf.files import write_whole
+from rflaf.fitting.learn import FittedLayer
+from rflaf.fitting.regression import RegressionFit, TargetScale
 from rflaf.solvers import NormalEquations
 from rflaf.tabular.model import TableModel
 
@@ -34,14 +37,18 @@ _OWN_TYPES = (
     Activation,
     BSpline,
     Chebyshev,
+    FittedLayer,
     Fixed,
     NormalEquations,
+    PartialState,
     Polynomial,
     RBF,
     RFLAFClassifier,
     RFLAFRegressor,
     RandomFeatures,
+    RegressionFit,
     TableModel,
+    TargetScale,
 )
 _TRUSTED = {
     *(f"{own.__module__}.{own.__qualname__}" for own in _OWN_TYPES),

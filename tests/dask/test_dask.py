@@ -11,7 +11,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from rflaf import RFLAFClassifier, RFLAFRegressor, load, save
-from rflaf.estimators import memory
+from rflaf.fitting import budget
 from rflaf.estimators.classes import ClassTally
 
 da = pytest.importorskip("dask.array")
@@ -45,7 +45,7 @@ def client():
 
 @pytest.fixture(autouse=True)
 def short_sample(monkeypatch):
-    monkeypatch.setattr(memory, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(budget, "SAMPLE_ROWS", 1000)
 
 
 @pytest.fixture(scope="module")

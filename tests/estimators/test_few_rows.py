@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss
 
 from rflaf import Activation, RFLAFClassifier, RFLAFRegressor
 from rflaf.bases import RBF, Polynomial
-from rflaf.estimators.base import metric_kinds
+from rflaf.fitting.learn import metric_kinds
 from rflaf.solvers.starts import _caution, _few_rows_losses, start_on_few_rows
 from rflaf.solvers.varpro import choose_metric
 

@@ -5,8 +5,8 @@ import pytest
 from sklearn.datasets import make_friedman1
 
 from rflaf import RFLAFRegressor
-from rflaf.data import Blocks
-from rflaf.estimators import memory
+from rflaf.rows import Blocks
+from rflaf.fitting import budget
 from rflaf.estimators.wide import takes_cg
 from rflaf.solvers.varpro import apply_metric
 
@@ -83,7 +83,7 @@ def test_auto_fits_what_the_memory_does_not_allow_otherwise(friedman):
 
 def test_a_source_gives_the_model_of_the_arrays(friedman, monkeypatch):
     X, y, X_test, _ = friedman
-    monkeypatch.setattr(memory, "sample_rows", lambda *_: 300)
+    monkeypatch.setattr(budget, "sample_rows", lambda *_: 300)
     options = {**FAST, "solver": "cg"}
     whole = RFLAFRegressor(**options).fit(X, y)
     streamed = RFLAFRegressor(**options).fit(Blocks([(X[:150], y[:150]), (X[150:], y[150:])]))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-import dask
 from sklearn.base import _fit_context
 
-from rflaf import fused
-from rflaf.dask import tasks
-from rflaf.dask.base import Array, DaskMixin, precision
+from rflaf.dask.base import DaskMixin, precision
 from rflaf.estimators.classifier import RFLAFClassifier
-from rflaf.solvers.softmax import StreamedRows
+from rflaf.fitting import fit_classification
 
 
 class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
@@ -32,18 +30,9 @@ class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DaskRFLAFClassifier:
         """Learn from Dask arrays or frames X, n × d, and classes y."""
-        with self._unfitted_on_error(True):
-            parts, rows = self._open_partitions(X, y, sample_weight)
-            self._begin()
-            sample, tally = self._sample_parts(parts, rows, classes=True)
-            assert tally is not None
-            weight = self._set_classes(tally)
-
-            def every() -> WorkerRows:
-                encoded = self._on_each(tasks.encode_rows, parts, rows)
-                return WorkerRows(self, encoded, sample.used, weight)
-
-            self._fit_sample(sample, None if sample.whole else every)
+        check, rows = self._open(X, y, sample_weight, classes=True)
+        settings = replace(self._fit_settings(), class_weight=self.class_weight)
+        self._publish_fit(check, fit_classification(rows, settings))
         return self
 
     def predict(self, X: Any) -> Any:
@@ -70,31 +59,3 @@ class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
             return super().decision_function(X)
         width = None if len(self.classes_) == 2 else len(self.classes_)
         return self._lazily(X, "decision_function", precision(X), width)
-
-
-class WorkerRows(StreamedRows):
-    """Rows that workers hold: loss and gradient are summed where the rows are."""
-
-    def __init__(
-        self, model: DaskRFLAFClassifier, encoded: list[Any], count: int, weight: float
-    ) -> None:
-        super().__init__(list, model.components_, count, weight)
-        self._model = model
-        self._encoded = model.client.persist(encoded)
-        self._w = model.client.persist(dask.delayed(self.w, pure=False, traverse=False))
-
-    def keep_features(self, sigma: fused.Sigma, intercept: bool) -> None:
-        """They are computed where they are needed."""
-
-    def slopes(
-        self, v: Array, sigma: fused.Sigma, intercept: bool, by_sigma: bool
-    ) -> tuple[float, Array, Array]:
-        assert not by_sigma
-        run = dask.delayed(tasks.sum_slopes, pure=False)
-        weights = dask.delayed(v, pure=False, traverse=False)
-        table = dask.delayed(sigma, pure=False, traverse=False)
-        found = [
-            run(part, self._w, table, weights, intercept, self.weight) for part in self._encoded
-        ]
-        loss, by_v, by_a = self._model._run(tasks.tree(found, tasks.add_slopes))
-        return loss, by_v, by_a

@@ -1,89 +1,165 @@
-"""Dask collections as lists of partitions that fit together."""
+"""Rows that the workers of a cluster hold: a kind of rows like any other."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 import dask
 import numpy as np
-from dask import array as da
+
+from rflaf.dask.collections import Partitions
+from rflaf.rows import ArrayRows, Block, Blocks, Rows, Sample, SourceRows
+from rflaf.rows.protocol import Result, Tally
+from rflaf.rows.sample import SampleDraw
+from rflaf.rows.streamed import BlockCheck
+
+_FAN_IN = 8  # results that one task puts together
+_KEYS = 2**64
 
 
-@dataclass(frozen=True)
-class Partitions:
-    """Partitions of inputs, targets and weights, not yet computed, and what is known of them.
+class PartitionRows(Rows):
+    """The partitions of Dask collections.
 
-    Attributes
+    Parameters
     ----------
+    client : distributed.Client
     parts : list of delayed
-        Each a tuple (X, y, weight) or (X, y), or (X,).
-    rows : list of int or None
-        Rows of each, where known without looking.
-    like : array or frame
-        Of the inputs' columns, without a row.
-    targets : int
-        Dimensions of y: 1 or 2; 0 without.
+        What `open_partition` makes of each: checked rows.
+    starts : list of int
+        The number of the first row of each, and at the end the number of all rows.
+    like : array
+        Of the inputs, without a row.
     """
 
-    parts: list[Any]
-    rows: list[int] | None
-    like: Any
-    targets: int
+    def __init__(self, client: Any, parts: list[Any], starts: list[int], like: Any) -> None:
+        self.client, self.parts, self.starts, self.like = client, parts, starts, like
+
+    @classmethod
+    def of(cls, client: Any, found: Partitions, check: BlockCheck) -> PartitionRows:
+        """Partitions that are checked where they are; counts their rows if need be."""
+        counts = found.rows
+        if counts is None:
+            count = dask.delayed(count_rows, pure=False)
+            counts = run(client, dask.delayed(list)([count(part) for part in found.parts]))
+        if not sum(counts):
+            raise ValueError("Found no rows: a minimum of 1 is required.")
+        starts = np.cumsum([0, *counts]).tolist()
+        shared = dask.delayed(check, pure=False, traverse=False)
+        open_one = dask.delayed(open_partition, pure=False)
+        parts = [
+            open_one(shared, part, start, rows)
+            for part, start, rows in zip(found.parts, starts, counts)
+        ]
+        return cls(client, parts, starts, floats_like(found.like))
+
+    def sample(
+        self, size: Callable[[Any], int], seed: int, tally: Callable[[], Tally] | None = None
+    ) -> Sample:
+        """The sample comes to the client; no other rows do."""
+        wanted = size(self.like)
+        # Keys are uniform: with this limit there are enough below it, unless many weights are zero.
+        enough = min(1.0, (wanted + 8 * wanted**0.5) / self.starts[-1])
+        draw = dask.delayed(draw_rows, pure=False)
+        for share in (enough, 1.0):
+            limit = min(int(share * _KEYS), _KEYS - 1)
+            drawn = [draw(part, wanted, seed, tally, limit) for part in self.parts]
+            found: SampleDraw = run(self.client, tree(drawn, merge_draws))
+            if found.count >= min(wanted, found.used):
+                break
+        return found.result()
+
+    def reduce(
+        self,
+        task: Callable[[Iterable[Block]], Result],
+        combine: Callable[[Result, Result], Result],
+        size: int,
+    ) -> Result:
+        shared = dask.delayed(task, pure=False, traverse=False)
+        run_one = dask.delayed(run_task, pure=False)
+        found = [run_one(shared, part, size) for part in self.parts]
+        return run(self.client, tree(found, lambda results: reduce(combine, results)))
+
+    def held(self, room: int) -> Rows:
+        """The checked rows stay on the workers: `room` is the client's, not theirs."""
+        return PartitionRows(self.client, self.client.persist(self.parts), self.starts, self.like)
 
 
-def is_dask(X: Any) -> bool:
-    """Whether X is a Dask array or frame."""
-    return dask.is_dask_collection(X) and hasattr(X, "to_delayed")
+def run(client: Any, work: Any) -> Any:
+    """The result of delayed work. The scheduler repeats what a lost worker had done."""
+    future = client.compute(work, sync=False)
+    try:
+        return future.result()
+    finally:
+        future.release()
 
 
-def partition(X: Any, y: Any = None, weight: Any = None) -> Partitions:
-    """The partitions of X, with those of y and weight that have the same rows."""
-    if not is_dask(X) or X.ndim != 2:
-        raise TypeError(
-            "The 'X' parameter must be a Dask array or frame with two dimensions. "
-            f"Got {type(X).__name__} instead."
-        )
-    if isinstance(X, da.Array) and X.numblocks[1] != 1:
-        X = X.rechunk({1: -1})
-    chunks = _known_rows(X)
-    columns = [X.to_delayed().ravel() if isinstance(X, da.Array) else X.to_delayed()]
-    for name, other in (("y", y), ("sample_weight", weight)):
-        if other is not None:
-            columns.append(_beside(name, other, chunks, len(columns[0])))
-    parts = [dask.delayed(tuple)(list(row)) for row in zip(*columns)]
-    like = np.zeros((0, X.shape[1]), X.dtype) if isinstance(X, da.Array) else X._meta
-    return Partitions(parts, chunks, like, 0 if y is None else y.ndim)
+def tree(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Any:
+    """Delayed results, put together by `join` a few at a time, in their order."""
+    found = list(parts)
+    together = dask.delayed(join, pure=False)
+    while len(found) > 1:
+        groups = [found[k : k + _FAN_IN] for k in range(0, len(found), _FAN_IN)]
+        found = [together(group) if len(group) > 1 else group[0] for group in groups]
+    return found[0]
 
 
-def _known_rows(X: Any) -> list[int] | None:
-    if not isinstance(X, da.Array) or np.isnan(X.chunks[0]).any():
-        return None
-    return [int(rows) for rows in X.chunks[0]]
+def count_rows(part: tuple[Any, ...]) -> int:
+    """How many rows a partition has."""
+    return len(part[0])
 
 
-def _beside(name: str, other: Any, chunks: list[int] | None, count: int) -> Any:
-    """The partitions of `other`, cut as those of X are where both are known."""
-    if not is_dask(other):
-        raise TypeError(
-            f"The '{name}' parameter must be a Dask array or frame, as 'X' is. "
-            f"Got {type(other).__name__} instead."
-        )
-    if isinstance(other, da.Array):
-        wanted = dict.fromkeys(range(1, other.ndim), -1)
-        known = _known_rows(other)
-        if known is not None and chunks is not None and known != chunks:
-            if sum(known) != sum(chunks):
-                raise ValueError(
-                    f"'{name}' must have {sum(chunks)} rows, as 'X' has. Got {sum(known)}."
-                )
-            wanted[0] = tuple(chunks)  # type: ignore[assignment]
-        parts = (other.rechunk(wanted) if wanted else other).to_delayed().ravel()
-    else:
-        parts = other.to_delayed()
-    if len(parts) != count:
+def open_partition(
+    check: BlockCheck, part: tuple[Any, ...], start: int, rows: int
+) -> ArrayRows | None:
+    """A partition as checked arrays; None without a row."""
+    if len(part[0]) != rows:
         raise ValueError(
-            f"'{name}' must have {count} partitions, as 'X' has. Got {len(parts)}; where the sizes "
-            "of the chunks are unknown, 'compute_chunk_sizes' finds them."
+            f"A partition had {rows} rows at first, and {len(part[0])} later. Expected the same "
+            "rows every time it is computed."
         )
-    return parts
+    for name, other in zip(("y", "sample_weight"), part[1:]):
+        if len(other) != rows:
+            raise ValueError(
+                f"A partition of '{name}' must have {rows} rows, as that of 'X' from row {start} "
+                f"on has. Got {len(other)}."
+            )
+    source = SourceRows(Blocks([part]), check, start=start)
+    block = next(source.blocks(max(rows, 1)), None)
+    return None if block is None else ArrayRows(block.x, block.y, block.weights, start)
+
+
+def draw_rows(
+    rows: ArrayRows | None, size: int, seed: int, tally: Callable[[], Tally] | None, limit: int
+) -> SampleDraw:
+    """The rows of a partition that may be in the sample."""
+    draw = SampleDraw(size, seed, tally, limit)
+    for block in _blocks(rows, 1 << 62):
+        draw.add(block)
+    return draw
+
+
+def merge_draws(draws: list[SampleDraw]) -> SampleDraw:
+    """What was drawn of partitions in their order; the draws stay as they are."""
+    first = draws[0]
+    merged = first.empty()
+    for draw in draws:
+        merged.merge(draw)
+    return merged
+
+
+def run_task(task: Callable[[Iterable[Block]], Result], rows: ArrayRows | None, size: int) -> Any:
+    """What a task makes of a partition."""
+    return task(_blocks(rows, size))
+
+
+def _blocks(rows: ArrayRows | None, size: int) -> Iterator[Block]:
+    return iter(()) if rows is None else rows.blocks(min(size, max(len(rows.weights), 1)))
+
+
+def floats_like(like: Any) -> Any:
+    """No rows, in the precision that they are read in."""
+    kinds = [like.dtype] if hasattr(like, "dtype") else list(like.dtypes)
+    single = all(kind == np.float32 for kind in kinds)
+    return np.zeros((0, like.shape[1]), np.float32 if single else np.float64)

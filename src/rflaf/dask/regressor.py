@@ -6,10 +6,9 @@ from typing import Any
 
 from sklearn.base import _fit_context
 
-from rflaf.dask import tasks
 from rflaf.dask.base import DaskMixin, precision
-from rflaf.estimators.base import quiet_blas
 from rflaf.estimators.regressor import RFLAFRegressor
+from rflaf.fitting import fit_regression
 
 
 class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
@@ -42,19 +41,8 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DaskRFLAFRegressor:
         """Learn from Dask arrays or frames X, n × d, and y, n or n × C."""
-        with self._unfitted_on_error(True):
-            self.__dict__.pop("_folds", None)
-            parts, rows = self._open_partitions(X, y, sample_weight)
-            self._single_target = parts.targets == 1
-            self._begin()
-            sample, _ = self._sample_parts(parts, rows, classes=False)
-            with quiet_blas(sample.used, self.n_components):
-                _, scaled = self._learn_from(sample)
-            size = sample.used, scaled.shape[1]
-            sums = self._on_each(tasks.sum_rows, parts, rows, *size)
-            self._folds = self._run(tasks.tree(sums, tasks.add_sums))
-            self._solve()
-            del self._folds
+        check, rows = self._open(X, y, sample_weight, classes=False)
+        self._publish_fit(check, fit_regression(rows, self._fit_settings()))
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -65,8 +53,8 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
         """Predictions as a Dask array, not yet computed; for plain arrays as RFLAFRegressor."""
         if not self._is_lazy(X):
             return super().predict(X, return_std)
-        width = None if self._single_target else len(self._y_mean)
+        width = None if self.coef_.ndim == 1 else self.coef_.shape[1]
         prediction = self._lazily(X, "predict", precision(X), width)
         if not return_std:
             return prediction
-        return prediction, self._lazily(X, "_deviation", precision(X), width)
+        return prediction, self._lazily(X, "predict_std", precision(X), width)

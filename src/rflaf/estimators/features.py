@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rflaf import fused
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS
-from rflaf.estimators.scaling import column_moments, standardise
+from rflaf.fitting.scaling import column_moments, standardise
 from rflaf.projection import PROJECTIONS, draw
 
 
@@ -78,16 +78,21 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> RandomFeatures:
         """Measure the columns, and draw W."""
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        found = RandomFeatures()  # nothing is set on self before all is known
+        X = validate_data(found, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         d = X.shape[1]
-        self.mean_, self.scale_ = np.zeros(d), np.ones(d)
+        found.mean_, found.scale_ = np.zeros(d), np.ones(d)
         if self.standardise:
-            self.mean_, self.scale_ = column_moments(X, np.ones(X.shape[0]))
+            found.mean_, found.scale_ = column_moments(X, np.ones(X.shape[0]))
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         w = draw(self.projection, d, self.n_components, np.random.default_rng(seed), X.dtype)
-        self.components_ = w * X.dtype.type(self.scale / np.sqrt(d))
+        found.components_ = w * X.dtype.type(self.scale / np.sqrt(d))
         given = self.activation
-        self.activation_ = given if isinstance(given, Activation) else Activation(given)
+        found.activation_ = given if isinstance(given, Activation) else Activation(given)
+        self.__dict__ = {
+            **{name: value for name, value in vars(self).items() if not name.endswith("_")},
+            **{name: value for name, value in vars(found).items() if name.endswith("_")},
+        }
         return self
 
     def transform(self, X: Any) -> Any:

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from rflaf.bases import Basis
+
 _INSIDE = ("rflaf", "sklearn")
 _LEAST_COVERAGE = 0.8  # of the grid; with less the activation says little about the rows
 
@@ -22,6 +24,20 @@ def caller_level() -> int:
     return level
 
 
+def warn_of_coverage(share: float, basis: Basis) -> None:
+    """Warn where much of Z lies outside the grid."""
+    if share >= _LEAST_COVERAGE:
+        return
+    low, high = basis.grid
+    warnings.warn(
+        f"Only {int(100 * share)}% of the projected inputs lie inside the grid "
+        f"[{low:g}, {high:g}], where the activation can be shaped. A wider 'grid' and more "
+        "'n_basis' may help.",
+        UserWarning,
+        stacklevel=caller_level(),
+    )
+
+
 class InspectionMixin:
     """Importances, the activation's picture, a summary."""
 
@@ -29,6 +45,7 @@ class InspectionMixin:
     metric_: NDArray[Any]
     components_: NDArray[Any]
     scale_: NDArray[Any]
+    z_sample_: NDArray[Any]
 
     @property
     def feature_importances_(self) -> NDArray[Any]:
@@ -42,24 +59,6 @@ class InspectionMixin:
         share = np.where(self.scale_ > 0, share, 0.0)
         total = share.sum()
         return share / total if total > 0 else share
-
-    def _measure_coverage(self, x: Any, rng: np.random.Generator) -> None:
-        """What share of Z lies inside the grid, on a sample; sets grid_coverage_ and z_sample_."""
-        rows = rng.choice(x.shape[0], min(x.shape[0], 1000), replace=False)
-        columns = rng.choice(self.components_.shape[1], min(self.components_.shape[1], 200), False)
-        z = np.asarray(x[np.sort(rows)] @ self.components_[:, columns]).ravel()
-        low, high = self.activation_.basis.grid
-        direct = self.activation_.basis.tail == "direct"
-        self.grid_coverage_ = 1.0 if direct else float(np.mean((z >= low) & (z <= high)))
-        self.z_sample_ = rng.choice(z, min(z.size, 2000), replace=False).astype(np.float32)
-        if self.grid_coverage_ < _LEAST_COVERAGE:
-            warnings.warn(
-                f"Only {int(100 * self.grid_coverage_)}% of the projected inputs lie inside the "
-                f"grid [{low:g}, {high:g}], where the activation can be shaped. A wider 'grid' and "
-                "more 'n_basis' may help.",
-                UserWarning,
-                stacklevel=caller_level(),
-            )
 
     def plot_activation(self, ax: Any = None) -> Any:
         """Draw the learned activation, and under it the histogram of what it is applied to."""
@@ -83,7 +82,7 @@ class InspectionMixin:
             f"{type(self).__name__}: {self.components_.shape[1]} random features of "
             f"{self.components_.shape[0]} inputs",
             f"  activation     {self.activation_.basis!r}",
-            f"  metric         {model._metric_kind}",
+            f"  metric         {model.metric_kind_}",
             f"  alpha          {model.alpha_:.3g}",
             f"  grid coverage  {model.grid_coverage_:.1%}",
         ]

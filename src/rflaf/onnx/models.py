@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
-from rflaf.estimators.scaling import _FARTHEST
+from rflaf.fitting.scaling import FARTHEST
 from rflaf.onnx.activations import add_activation
 from rflaf.onnx.graph import Graph
 
@@ -28,7 +28,7 @@ def add_features(graph: Graph, model: Any, x: str) -> tuple[str, str]:
     zero = graph.add("Mul", x, np.float64(0))
     bad = graph.add("ReduceSum", zero, np.array([1]), keepdims=1)
     x = graph.add("Mul", graph.add("Sub", x, model.mean_), inverse)
-    x = graph.add("Clip", x, np.float64(-_FARTHEST), np.float64(_FARTHEST))
+    x = graph.add("Clip", x, np.float64(-FARTHEST), np.float64(FARTHEST))
     x = graph.add("Where", graph.add("IsNaN", zero), np.float64(0), x)
     components = model.components_.astype(graph.dtype)
     z = graph.add("MatMul", graph.cast(x, graph.dtype), components)
@@ -44,8 +44,7 @@ def add_random_features(graph: Graph, model: RandomFeatures, x: str) -> str:
 def add_scores(graph: Graph, model: Any, x: str) -> str:
     """Phi V + intercept, n × C, in float64."""
     phi, bad = add_features(graph, model, x)
-    unit = np.asarray(getattr(model, "_y_scale", 1.0))  # float32 need not hold the target's units
-    v = model.coef_.reshape(model.coef_.shape[0], -1) / unit
+    v, unit = model.scaled_coef()
     scores = graph.cast(graph.add("MatMul", phi, v.astype(graph.dtype)), np.float64)
     intercept = np.asarray(model.intercept_, np.float64)
     return graph.add("Add", graph.add("Add", graph.add("Mul", scores, unit), intercept), bad)

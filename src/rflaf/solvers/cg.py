@@ -9,16 +9,17 @@ many features as the memory allows. Rows that are held out say when to stop.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rflaf import fused
-from rflaf.solvers.layer import Blocks, Layer, layer_features
+from rflaf.solvers.features import FeatureOverflow, project
+from rflaf.solvers.layer import Layer, RowPart
 from rflaf.solvers.preconditioner import SampledRows
 from rflaf.solvers.result import Solution
-from rflaf.solvers.ridge import FeatureOverflow
 
 # Rows of the preconditioner. Its Gram matrix costs about as much as three passes over 40,000 rows.
 _SAMPLE = 4000
@@ -67,10 +68,8 @@ class Held:
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        parts = [(y, np.ones(len(y)) if w is None else w) for _, y, w in layer.blocks()]
-        self.y = np.concatenate([y for y, _ in parts]).astype(np.float64)
-        weights = np.concatenate([w for _, w in parts])
-        self.share = weights / weights.sum()
+        y, weights = layer.targets()
+        self.y, self.share = y.astype(np.float64), weights / weights.sum()
 
     def errors(self, system: System, v: Float64) -> Float64:
         return np.asarray(self.layer.forward(v) + system.intercept(v) - self.y)
@@ -126,57 +125,114 @@ class Descent:
         return np.maximum(square, 0)
 
 
-def solve_cg(
-    sigma: fused.Sigma,
-    w: Array,
-    blocks: Blocks,
-    held: Blocks | None = None,
-    *,
-    alpha: float,
-    search: bool = True,
-    rescale: bool = False,
-    fit_intercept: bool = True,
-    rng: np.random.Generator,
-    memory: int,
-    max_iter: int = 100,
-    tol: float = 1e-4,
-    callback: Callback = None,
-) -> Solution:
-    """Output weights for the features sigma(X W).
+@dataclass(frozen=True)
+class WideProblem:
+    """Features and rows.
 
-    Parameters
+    Attributes
     ----------
     sigma : Table or Direct
     w : array, d × M
-    blocks : callable
-        Gives a fresh iterator over blocks (x, y, weights or None) of the rows to fit to, the same
-        each time it is called. x may be sparse, y is n × C.
-    held : callable, optional
-        The same for rows that say when to stop, and which penalty is best. They are added to the
-        others for a few last iterations. Without them the iterations go on to `tol`.
+    fit, held : callable
+        Rows to fit to, and rows that choose when to stop and which penalty is best (None: there
+        are none), for a number of bytes in which features may be kept.
+    sample_x, sample_weights : array
+        Some of the rows to fit to, in memory, for the preconditioner.
+    """
+
+    sigma: fused.Sigma
+    w: Array
+    fit: Callable[[int], RowPart]
+    held: Callable[[int], RowPart] | None
+    sample_x: Any
+    sample_weights: Array
+
+    def layer(self, scale: float, parts: list[RowPart]) -> Layer:
+        """The features of some rows, with W times `scale`."""
+        w = self.w if scale == 1 else (scale * self.w).astype(self.w.dtype)
+        return Layer(self.sigma, w, parts)
+
+
+@dataclass(frozen=True)
+class WideSettings:
+    """How to solve it.
+
+    Attributes
+    ----------
     alpha : float
         The penalty, or with `search` and held-out rows the one to start from.
     rescale : bool
         Whether held-out rows may choose a factor for W too; `Solution.scale` has it.
-    memory : int
-        Bytes to use: for the preconditioner's rows, and for features that need not be computed
-        again.
+    max_bytes : int
+        For the preconditioner's rows, and for features that need not be computed again.
     max_iter, tol : int, float
         Iterations for one penalty, and the fall of the preconditioned residual that ends them.
-    callback : callable, optional
-        Called with the record of every iteration.
     """
 
-    def begin(scale: float) -> Descent:
-        return _begin(Layer(sigma, _times(w, scale), blocks), alpha, fit_intercept, rng, memory)
+    alpha: float
+    search: bool = True
+    rescale: bool = False
+    fit_intercept: bool = True
+    max_bytes: int = 1 << 30
+    max_iter: int = 100
+    tol: float = 1e-4
 
-    if held is None:
-        state = begin(1.0)
-        return _solution(state, [_converge(state, max_iter, tol, callback)])
+
+def solve_cg(
+    problem: WideProblem,
+    settings: WideSettings,
+    rng: np.random.Generator,
+    callback: Callback = None,
+) -> Solution:
+    """Output weights for the features sigma(X W).
+
+    Without held-out rows the iterations go on to `tol`. With them they end when these no longer
+    gain, and a few last ones use all rows. `callback` is called with the record of each iteration.
+    """
+    if problem.held is None:
+        state = _begin(problem, 1.0, settings, rng)
+        return _solution(state, [_converge(state, settings, settings.max_iter, callback)])
+    path: list[Record] = []
+    scale, start = 1.0, None
+    if settings.rescale:
+        best = _best_scale(problem, settings, rng, path, callback)
+        scale, start = best.scale, best.v
+    state, judge = _begin(problem, scale, settings, rng), _judge(problem, scale)
+    if start is not None:
+        state.move_to(start, settings.alpha)
+    best = _stop_early(state, judge, settings, scale, _FINE, callback)
+
+    def with_penalty(best: Best, factor: float) -> Best:
+        state.move_to(best.v, best.alpha * factor)
+        return _stop_early(state, judge, settings, scale, _FINE, callback)
+
+    # each from the best weights so far, so that most take a few iterations
+    best = _walk(best, path, _PENALTIES if settings.search else (), with_penalty, _GAIN)
+    layer, precondition = state.system.layer, state.precondition
+    everything = Layer(layer.sigma, layer.w, [*layer.parts, *judge.layer.parts])
+    system = System(everything, settings.fit_intercept)
+    state = Descent(system, precondition, best.alpha, best.v)
+    _converge(state, settings, _LAST, callback)
+    return _solution(state, path, best.scale)
+
+
+def _judge(problem: WideProblem, scale: float) -> Held:
+    assert problem.held is not None
+    return Held(problem.layer(scale, [problem.held(0)]))
+
+
+def _best_scale(
+    problem: WideProblem,
+    settings: WideSettings,
+    rng: np.random.Generator,
+    path: list[Record],
+    callback: Callback,
+) -> Best:
+    """The factor of W with the least held-out error."""
 
     def at_scale(scale: float) -> Best:
-        judge = Held(Layer(sigma, _times(w, scale), held))
-        return _stop_early(begin(scale), judge, max_iter, tol, callback, scale, _ROUGH)
+        state = _begin(problem, scale, settings, rng)
+        return _stop_early(state, _judge(problem, scale), settings, scale, _ROUGH, callback)
 
     def with_scale(best: Best, factor: float) -> Best:
         try:
@@ -185,41 +241,34 @@ def solve_cg(
             failed = {**best.record, "loss": np.inf, "scale": best.scale * factor, "steps": 0}
             return best._replace(loss=np.inf, record=failed)
 
-    def with_penalty(best: Best, factor: float) -> Best:
-        state.move_to(best.v, best.alpha * factor)
-        return _stop_early(state, judge, max_iter, tol, callback, scale, _FINE)
-
-    path: list[Record] = []
-    scale, start = 1.0, None
-    if rescale:
-        best = _walk(at_scale(1.0), path, _SCALES, with_scale, _SCALE_GAIN)
-        scale, start = best.scale, best.v
-    state, judge = begin(scale), Held(Layer(sigma, _times(w, scale), held))
-    if start is not None:
-        state.move_to(start, alpha)
-    best = _stop_early(state, judge, max_iter, tol, callback, scale, _FINE)
-    # each from the best weights so far, so that most take a few iterations
-    best = _walk(best, path, _PENALTIES if search else (), with_penalty, _GAIN)
-    layer, precondition = state.system.layer, state.precondition
-    layer.add(held)
-    state = Descent(System(layer, fit_intercept), precondition, best.alpha, best.v)
-    _converge(state, _LAST, tol, callback)
-    return _solution(state, path, best.scale)
+    return _walk(at_scale(1.0), path, _SCALES, with_scale, _SCALE_GAIN)
 
 
 def _begin(
-    layer: Layer, alpha: float, fit_intercept: bool, rng: np.random.Generator, memory: int
+    problem: WideProblem, scale: float, settings: WideSettings, rng: np.random.Generator
 ) -> Descent:
     """Everything that the iterations need: one pass over the rows, and the preconditioner."""
-    system = System(layer, fit_intercept)
-    room = max(memory - _working_set(*system.right.shape), 0)
-    precondition = _sample(layer, system, rng, room // 2)
-    layer.keep(room - precondition.nbytes)
-    return Descent(system, precondition, alpha, np.zeros_like(system.right))
+    m, itemsize = problem.w.shape[1], problem.w.itemsize
+    room = max(settings.max_bytes - _working_set(m, 1), 0)
+    rows = min(_SAMPLE, 2 * m, max(room // 2 // (m * itemsize), 50), problem.sample_x.shape[0])
+    kept = room - rows * m * itemsize - 16 * rows**2
+    system = System(problem.layer(scale, [problem.fit(kept)]), settings.fit_intercept)
+    chosen = np.sort(rng.choice(problem.sample_x.shape[0], rows, replace=False))
+    precondition = SampledRows(_centred(problem, system, chosen))
+    return Descent(system, precondition, settings.alpha, np.zeros_like(system.right))
 
 
-def _times(w: Array, scale: float) -> Array:
-    return w if scale == 1 else (scale * w).astype(w.dtype)
+def _centred(problem: WideProblem, system: System, chosen: Array) -> Array:
+    """Centred features of some rows of the sample, times the roots of their weights."""
+    layer, step = system.layer, max(1, (1 << 24) // problem.w.shape[1])
+    found = np.empty((len(chosen), problem.w.shape[1]), problem.w.dtype)
+    for start in range(0, len(chosen), step):
+        z = project(problem.sample_x[chosen[start : start + step]], layer.w)
+        fused.apply(layer.sigma, z, out=found[start : start + step])
+    found -= system.mean.astype(found.dtype)
+    weights = problem.sample_weights[chosen, None] * (system.rows / system.sums.weight)
+    found *= np.sqrt(weights).astype(found.dtype)
+    return found
 
 
 class Best(NamedTuple):
@@ -260,16 +309,16 @@ def _walk(
 def _stop_early(
     state: Descent,
     judge: Held,
-    max_iter: int,
-    tol: float,
-    callback: Callback,
+    settings: WideSettings,
     scale: float,
     gain: float,
+    callback: Callback,
 ) -> Best:
     """Iterate until the residual has fallen by `tol`, or the held-out loss falls too little."""
     errors = judge.errors(state.system, state.v)
     losses, v, first, since, count = judge.loss(errors), state.v, state.size.max(), 0, 0
-    while count < max_iter and since < _PATIENCE and state.size.max() > tol**2 * first:
+    end = settings.tol**2 * first
+    while count < settings.max_iter and since < _PATIENCE and state.size.max() > end:
         length = state.step()
         errors = errors + length * judge.change(state.system, state.moved)
         now = judge.loss(errors)
@@ -283,10 +332,10 @@ def _stop_early(
     return Best(loss, state.alpha, v, record | {"scale": scale}, scale)
 
 
-def _converge(state: Descent, max_iter: int, tol: float, callback: Callback) -> Record:
+def _converge(state: Descent, settings: WideSettings, max_iter: int, callback: Callback) -> Record:
     """Iterate until the residual has fallen by `tol`; the losses are those of the rows fitted."""
     first, count = state.size.max(), 0
-    while count < max_iter and state.size.max() > tol**2 * first:
+    while count < max_iter and state.size.max() > settings.tol**2 * first:
         state.step()
         count += 1
         _tell(callback, state, float(state.losses().mean()))
@@ -303,25 +352,6 @@ def _tell(callback: Callback, state: Descent, loss: float) -> None:
 
 def _solution(state: Descent, path: list[Record], scale: float = 1.0) -> Solution:
     return Solution(state.v, state.system.intercept(state.v), state.alpha, path, scale)
-
-
-def _sample(layer: Layer, system: System, rng: np.random.Generator, room: int) -> SampledRows:
-    """The preconditioner, from rows drawn at random; there are no more than fit into `room`."""
-    m, itemsize = layer.w.shape[1], layer.w.itemsize
-    wanted = min(_SAMPLE, 2 * m, max(room // (m * itemsize), 50), system.rows)
-    chosen = np.sort(rng.choice(system.rows, wanted, replace=False))
-    sample = np.empty((wanted, m), layer.w.dtype)
-    seen = filled = 0
-    for x, y, weights in layer.blocks():
-        at = chosen[(chosen >= seen) & (chosen < seen + len(y))] - seen
-        rows = sample[filled : filled + len(at)]
-        layer_features(layer.sigma, x[at], layer.w, out=rows)
-        rows -= system.mean.astype(rows.dtype)
-        if weights is not None:
-            mean_weight = system.sums.weight / system.rows
-            rows *= np.sqrt(weights[at, None] / mean_weight).astype(rows.dtype)
-        seen, filled = seen + len(y), filled + len(at)
-    return SampledRows(sample)
 
 
 def _working_set(m: int, outputs: int) -> int:

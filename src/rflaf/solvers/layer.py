@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,14 +12,12 @@ from threadpoolctl import threadpool_limits
 
 from rflaf import fused
 from rflaf.fused.threads import parallel
-from rflaf.solvers.ridge import check_finite
+from rflaf.rows import Block, Rows
+from rflaf.solvers.features import KeptBlocks, check_finite, project
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
-Block = tuple[Any, Array, Array | None]
-Blocks = Callable[[], Iterable[Block]]
-Strip = tuple[int, slice]  # its number among all, and its rows in the block
-Right = Callable[[slice, Array], Array]
+Right = Callable[[Block, slice, Array], Array]
 
 _PIECE = 1 << 20  # features that are computed and used at once: they stay in the cache
 _STRIP = 1 << 24  # features whose sums one thread takes, in an order that depends on sizes alone
@@ -36,144 +35,234 @@ class Sums(NamedTuple):
     moment: Float64  # mean of (phi - its mean) (y - its mean)', M × C
 
 
+@dataclass(frozen=True)
+class RowPart:
+    """Some of the rows: those that `prepare` leaves of each block, ready for the layer.
+
+    Their targets are n × C. What is kept of their features is kept here.
+    """
+
+    rows: Rows
+    prepare: Callable[[Block], Block]
+    size: int
+    kept: KeptBlocks
+
+    def reduce(self, task: Callable[[Iterable[Block]], Any]) -> Any:
+        """A pass over these rows; results are added."""
+        return self.rows.reduce(_Ready(self.prepare, task), _add, self.size)
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A task on blocks that have been prepared."""
+
+    prepare: Callable[[Block], Block]
+    task: Callable[[Iterable[Block]], Any]
+
+    def __call__(self, blocks: Iterable[Block]) -> Any:
+        ready = (self.prepare(block) for block in blocks)
+        return self.task(block for block in ready if len(block.weights))
+
+
+def _add(one: Any, other: Any) -> Any:
+    """Sums of arrays, and lists one behind the other; a place without rows has nothing to add."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one + other
+
+
 class Layer:
-    """sigma(X W) for the rows of a source.
+    """sigma(X W) for rows, as a matrix to multiply with.
 
     Parameters
     ----------
     sigma : Table or Direct
     w : array, d × M
-    blocks : callable
-        Gives a fresh iterator over (x, y, weights or None); the same rows each time. x may be
-        sparse, y is n × C.
+    parts : list of RowPart
+        One behind the other.
     """
 
-    def __init__(self, sigma: fused.Sigma, w: Array, blocks: Blocks) -> None:
-        self.sigma, self.w = sigma, w
-        self._sources = [blocks]
-        self._room = 0
-        self._kept: dict[int, Array] = {}
-
-    def keep(self, room: int) -> None:
-        """Keep features of so many bytes from the next pass on; others are computed each time."""
-        self._room = max(room, 0)
-
-    def add(self, blocks: Blocks) -> None:
-        """Put more rows behind those that are there."""
-        self._sources.append(blocks)
-
-    def blocks(self) -> Iterator[Block]:
-        for source in self._sources:
-            yield from source()
+    def __init__(self, sigma: fused.Sigma, w: Array, parts: list[RowPart]) -> None:
+        self.sigma, self.w, self.parts = sigma, w, parts
 
     def sums(self) -> Sums:
         """The sums over all rows."""
-        m, dtype = self.w.shape[1], self.w.dtype
-        weight, rows, total, square = 0.0, 0, np.zeros(0), np.zeros(0)
-        phi_sum, moment = np.zeros((m, 1)), np.zeros((m, 0))
-        for x, y, weights, strips in self._strips():
-            if not rows:
-                total, square = np.zeros(y.shape[1]), np.zeros(y.shape[1])
-                moment = np.zeros((m, y.shape[1]))
-            share = np.ones(len(y)) if weights is None else weights
-            weighted = share[:, None] * y
-            right = np.column_stack([share, weighted]).astype(dtype)
+        total = None
+        for part in self.parts:
+            total = _add(total, part.reduce(SumMoments(self._strips(part))))
+        assert total is not None
+        check_finite(float(total.phi.sum()))
+        return total.sums()
 
-            def pick(rows: slice, phi: Array, right: Array = right) -> Array:
-                return right[rows]
-
-            both = self._adjoint(x, strips, pick)
-            phi_sum, moment = phi_sum + both[:, :1], moment + both[:, 1:]
-            weight, rows = weight + float(share.sum()), rows + int(np.count_nonzero(share))
-            total, square = total + weighted.sum(axis=0), square + np.sum(weighted * y, axis=0)
-        check_finite(float(phi_sum.sum()))
-        weight = max(weight, 1e-300)
-        mean, y_mean = phi_sum[:, 0] / weight, total / weight
-        moment = moment / weight - np.outer(mean, y_mean)
-        return Sums(weight, rows, mean, y_mean, square / weight - y_mean**2, moment)
+    def targets(self) -> tuple[Array, Array]:
+        """The targets of all rows and their weights."""
+        found = [block for part in self.parts for block in part.reduce(collect_targets)]
+        return np.concatenate([y for y, _ in found]), np.concatenate([w for _, w in found])
 
     def forward(self, p: Array) -> Array:
         """Phi p, for all rows."""
-        single = p.astype(self.w.dtype)
-        parts = [
-            fused.predict_inputs(self.sigma, x, self.w, single) for x, _, _, _ in self._strips()
-        ]
-        return np.concatenate(parts)
+        task = Forward(self.sigma, self.w, p.astype(self.w.dtype))
+        return np.concatenate([row for part in self.parts for row in part.reduce(task)])
 
     def normal(self, p: Array, shift: Array) -> Float64:
         """Phi' D (Phi p - shift), D being the diagonal matrix of the rows' weights."""
-        single, shift = p.astype(self.w.dtype), shift.astype(self.w.dtype)
-        total = np.zeros(p.shape)
-        for x, _, weights, strips in self._strips():
+        right = Normal(p.astype(self.w.dtype), shift.astype(self.w.dtype))
+        total = None
+        for part in self.parts:
+            total = _add(total, part.reduce(Adjoint(self._strips(part), right)))
+        return np.asarray(total)
 
-            def right(rows: slice, phi: Array, weights: Array | None = weights) -> Array:
-                t = phi @ single - shift
-                return t if weights is None else (t * weights[rows, None]).astype(t.dtype)
+    def _strips(self, part: RowPart) -> Strips:
+        return Strips(self.sigma, self.w, part.kept)
 
-            total += self._adjoint(x, strips, right)
-        return total
 
-    def _strips(self) -> Iterator[tuple[Any, Array, Array | None, list[Strip]]]:
-        """The blocks, and each one's strips with the numbers they have among all."""
-        step = max(1, _STRIP // self.w.shape[1])
-        count = 0
-        for x, y, weights in self.blocks():
-            n = x.shape[0]
-            starts = range(0, n, step)
-            strips = [(count + k, slice(s, min(s + step, n))) for k, s in enumerate(starts)]
-            yield x, y, weights, strips
-            count += len(starts)
+class Store:
+    """Room for the features of a strip, and whether they are in it."""
 
-    def _adjoint(self, x: Any, strips: list[Strip], right: Right) -> Float64:
-        """Phi' right, where `right` of some rows may depend on their features."""
+    def __init__(self, shape: tuple[int, int], dtype: Any) -> None:
+        self.array, self.filled = np.empty(shape, dtype), False
+
+
+@dataclass(frozen=True)
+class Strips:
+    """Phi' times something, strip of rows by strip of rows, on all threads."""
+
+    sigma: fused.Sigma
+    w: Array
+    kept: KeptBlocks
+
+    def adjoint(self, block: Block, first: int, right: Right) -> tuple[Float64, int]:
+        """Phi' right for a block whose first strip has the number `first`; and the next number.
+
+        `right` of some rows may depend on their features.
+        """
+        n, step = block.x.shape[0], max(1, _STRIP // self.w.shape[1])
+        starts = range(0, n, step)
         total = np.zeros(())
-        for start in range(0, len(strips), _GROUP):
-            group = strips[start : start + _GROUP]
-            parts: list[Any] = [None] * len(group)
-            keep = [self._has_room(*strip) for strip in group]
+        for group in (starts[k : k + _GROUP] for k in range(0, len(starts), _GROUP)):
+            sums: list[Any] = [None] * len(group)
 
-            def task(k: int, group: Any = group, parts: Any = parts, keep: Any = keep) -> None:
-                number, rows = group[k]
-                parts[k] = self._strip(x, number, rows, right, keep[k])
+            def task(k: int, group: Any = group, sums: Any = sums) -> None:
+                rows = slice(group[k], min(group[k] + step, n))
+                sums[k] = self._strip(block, first + group[k] // step, rows, right)
 
             with threadpool_limits(limits=1, user_api="blas"):  # the strips have a thread each
                 parallel(task, len(group))
-            total = total + sum(parts)
-        return np.asarray(total)
+            total = total + sum(sums)
+        return np.asarray(total), first + len(starts)
 
-    def _strip(self, x: Any, number: int, rows: slice, right: Right, keep: bool) -> Float64:
+    def _strip(self, block: Block, number: int, rows: slice, right: Right) -> Float64:
         """Phi' right for the rows of one strip, piece by piece."""
-        m, n = self.w.shape[1], rows.stop - rows.start
-        kept = self._kept.get(number)
-        store = np.empty((n, m), self.w.dtype) if keep else None
-        piece = n if kept is not None else max(8, _PIECE // m)
+        n, m = rows.stop - rows.start, self.w.shape[1]
+        store = self.kept.get(number, n * m * self.w.itemsize, lambda: Store((n, m), self.w.dtype))
+        kept = store is not None and store.filled
+        piece = n if kept else max(8, _PIECE // m)
         total = np.zeros(())
         for start in range(0, n, piece):
             local = slice(start, min(start + piece, n))
             at = slice(rows.start + local.start, rows.start + local.stop)
-            if kept is not None:
-                phi = kept[local]
-            else:
-                out = None if store is None else store[local]
-                phi = layer_features(self.sigma, x[at], self.w, out)
+            out = None if store is None else store.array[local]
+            phi = out if kept and out is not None else self.features(block.x[at], out)
             with np.errstate(over="ignore", invalid="ignore"):  # `sums` looks at what comes out
-                total = total + (phi.T @ right(at, phi)).astype(np.float64)
+                total = total + (phi.T @ right(block, at, phi)).astype(np.float64)
         if store is not None:
-            self._kept[number] = store
+            store.filled = True
         return np.asarray(total)
 
-    def _has_room(self, number: int, rows: slice) -> bool:
-        """Whether to keep the features of a strip that is not kept yet."""
-        if number in self._kept:
-            return False
-        size = (rows.stop - rows.start) * self.w.shape[1] * self.w.itemsize
-        if size > self._room:
-            return False
-        self._room -= size
-        return True
+    def features(self, x: Any, out: Array | None) -> Array:
+        """sigma(x w), into `out` where it is given."""
+        z = project(x, self.w)
+        return fused.apply(self.sigma, z, out=z if out is None else out)
 
 
-def layer_features(sigma: fused.Sigma, x: Any, w: Array, out: Array | None = None) -> Array:
-    """sigma(x w), into `out` where it is given."""
-    z = np.asarray(x @ w)
-    return fused.apply(sigma, z, out=z if out is None else out)
+@dataclass(frozen=True)
+class Totals:
+    """Sums over rows of the products that `Sums` has the means of."""
+
+    weight: float
+    rows: int
+    phi: Float64  # M × 1
+    y: Float64
+    square: Float64
+    moment: Float64
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(*(a + b for a, b in zip(vars(self).values(), vars(other).values())))
+
+    def sums(self) -> Sums:
+        weight = max(self.weight, 1e-300)
+        mean, y_mean = self.phi[:, 0] / weight, self.y / weight
+        moment = self.moment / weight - np.outer(mean, y_mean)
+        return Sums(weight, self.rows, mean, y_mean, self.square / weight - y_mean**2, moment)
+
+
+@dataclass(frozen=True)
+class SumMoments:
+    """The totals of some blocks."""
+
+    strips: Strips
+
+    def __call__(self, blocks: Iterable[Block]) -> Totals | None:
+        total, number = None, 0
+        for block in blocks:
+            weighted = block.weights[:, None] * block.y
+            right = np.column_stack([block.weights, weighted]).astype(self.strips.w.dtype)
+
+            def pick(block: Block, rows: slice, phi: Array, right: Array = right) -> Array:
+                return right[rows]
+
+            both, number = self.strips.adjoint(block, number, pick)
+            part = Totals(
+                float(block.weights.sum()),
+                int(np.count_nonzero(block.weights)),
+                both[:, :1],
+                weighted.sum(axis=0),
+                np.sum(weighted * block.y, axis=0),
+                both[:, 1:],
+            )
+            total = part if total is None else total + part
+        return total
+
+
+@dataclass(frozen=True)
+class Normal:
+    """D (Phi p - shift) for some rows."""
+
+    p: Array
+    shift: Array
+
+    def __call__(self, block: Block, rows: slice, phi: Array) -> Array:
+        t = phi @ self.p - self.shift
+        return (t * block.weights[rows, None]).astype(t.dtype)
+
+
+@dataclass(frozen=True)
+class Adjoint:
+    """Phi' right, summed over blocks."""
+
+    strips: Strips
+    right: Right
+
+    def __call__(self, blocks: Iterable[Block]) -> Float64 | None:
+        total, number = None, 0
+        for block in blocks:
+            part, number = self.strips.adjoint(block, number, self.right)
+            total = part if total is None else total + part
+        return total
+
+
+@dataclass(frozen=True)
+class Forward:
+    """Phi p of each block, in a list."""
+
+    sigma: fused.Sigma
+    w: Array
+    p: Array
+
+    def __call__(self, blocks: Iterable[Block]) -> list[Array]:
+        return [fused.predict_inputs(self.sigma, block.x, self.w, self.p) for block in blocks]
+
+
+def collect_targets(blocks: Iterable[Block]) -> list[tuple[Array, Array]]:
+    """Targets and weights of each block, in a list."""
+    return [(block.y, block.weights) for block in blocks]

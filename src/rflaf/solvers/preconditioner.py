@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
-from rflaf.solvers.ridge import check_finite, cholesky_with_floor
+from rflaf.solvers.features import check_finite
+from rflaf.solvers.linalg import factorise, solve_factored
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -34,12 +34,8 @@ class SampledRows:
         check_finite(float(np.sum(self.gram)))
         # The mean square of a row outside of the span of those before it, over s, is what the
         # pivots of a Cholesky factorisation are; the later half of them tells.
-        pivots = np.diag(cholesky_with_floor(self.gram)) ** 2
+        pivots = np.diag(factorise(self.gram.copy())) ** 2
         self.rest = float(np.mean(pivots[len(pivots) // 2 :]))
-
-    @property
-    def nbytes(self) -> int:
-        return self.rows.nbytes + 2 * self.gram.nbytes
 
     def damp(self, alpha: float) -> None:
         """Set mu: alpha, or, where that is more, what rows keep outside of the sample's span.
@@ -49,7 +45,7 @@ class SampledRows:
         several times as many iterations are needed.
         """
         self.mu = max(alpha, self.rest)
-        self.factor = cholesky_with_floor(self.gram, self.mu)
+        self.factor = factorise(self.gram.copy(), self.mu)
 
     def __call__(self, r: Float64) -> Float64:
         """(B'B + mu)^-1 r."""
@@ -59,7 +55,7 @@ class SampledRows:
         inner = np.empty((n, r.shape[1]))
         for at in parts:
             inner[at] = self.rows[at].astype(np.float64) @ r
-        inner = linalg.cho_solve((self.factor, True), inner, check_finite=False)
+        inner = solve_factored(self.factor, inner)
         out = r.copy()
         for at in parts:
             out -= self.rows[at].astype(np.float64).T @ (inner[at] / n)

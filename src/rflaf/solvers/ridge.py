@@ -14,7 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from rflaf.solvers.result import Solution
+from rflaf import fused
+from rflaf.solvers.features import check_finite, features, project
+from rflaf.solvers.gcv import gcv_losses, spectrum_of_sums
+from rflaf.solvers.linalg import factorise, solve_positive, whiten
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -95,47 +98,6 @@ class NormalEquations:
         return np.maximum(self.square - 2 * cross + model, 0) / self.weight
 
 
-class FeatureOverflow(ValueError):
-    """Features, or sums of their products, are not finite."""
-
-
-def check_finite(number: float) -> None:
-    """Raise where features have overflowed on the way into a sum."""
-    if not np.isfinite(number):
-        raise FeatureOverflow(
-            "The features overflow: the activation is too large on some rows, as high powers are. "
-            "Take another basis, such as Chebyshev polynomials, or fewer powers."
-        )
-
-
-def solve_positive(matrix: Float64, right: Float64) -> Float64:
-    """Solve with a symmetric matrix that should be positive definite; `matrix` is overwritten.
-
-    Cholesky where it works. Where rounding has made the matrix indefinite, its eigenvalues: those
-    below rounding are left out, which gives the solution of least norm.
-    """
-    try:
-        factor = linalg.cho_factor(matrix.copy(), lower=True, overwrite_a=True)
-        solution = linalg.cho_solve(factor, right)
-        if np.isfinite(solution).all():
-            return solution
-    except linalg.LinAlgError:
-        pass
-    values, vectors = linalg.eigh(matrix, overwrite_a=True)
-    kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
-    return (vectors[:, kept] / values[kept]) @ (vectors[:, kept].T @ right)
-
-
-def cholesky_with_floor(matrix: Float64, floor: float = 0.0) -> Float64:
-    """The lower factor of matrix + floor, with the least floor (in powers of ten) that will do."""
-    least = 1e-12 * float(np.trace(matrix)) / len(matrix) + 1e-30
-    while True:
-        try:
-            return linalg.cholesky(matrix + floor * np.eye(len(matrix)), lower=True)
-        except linalg.LinAlgError:  # noqa: PERF203 - rare, and a few times at most
-            floor = max(10 * floor, least)
-
-
 def choose_alpha(
     pairs: list[tuple[NormalEquations, NormalEquations]],
     start: float,
@@ -170,17 +132,6 @@ def choose_alpha(
     return start * step**best, path
 
 
-def ridge_path(
-    equations: NormalEquations, alphas: Array, fit_intercept: bool = True
-) -> list[Solution]:
-    """Solutions for several penalties from one Gram matrix."""
-    solutions = []
-    for alpha in np.asarray(alphas, dtype=float):
-        weights = equations.solve(float(alpha), fit_intercept)
-        solutions.append(Solution(weights[:-1], weights[-1], float(alpha)))
-    return solutions
-
-
 def leave_one_out_losses(
     phi: Array, y: Array, alphas: Array, weights: Array | None = None, fit_intercept: bool = True
 ) -> Float64:
@@ -209,29 +160,67 @@ def leave_one_out_losses(
     return np.array(losses) / t.shape[1]
 
 
-def gcv_losses(equations: NormalEquations, alphas: Array, fit_intercept: bool = True) -> Float64:
-    """Generalised cross-validation for each penalty: training error over (1 - degrees / n)².
+@dataclass(frozen=True)
+class Posterior:
+    """What the rows leave unknown.
 
-    It needs the sums alone, and one eigenvalue decomposition for all penalties.
+    Attributes
+    ----------
+    noise : array of C
+        Standard deviation of the targets about the model: the residual over the degrees of
+        freedom that are left.
+    factor : array, (M + 1) × (M + 1), or None
+        |factor phi|² is the variance of the prediction for phi, in units of the noise's.
     """
-    m = len(equations.gram) - 1
-    gram, moment = equations.gram / equations.weight, equations.moment / equations.weight
-    square = equations.square / equations.weight
-    if fit_intercept:  # centre with the sums of the column of ones
-        means, target = gram[m, :m], moment[m]
-        gram, moment = gram[:m, :m] - np.outer(means, means), moment[:m] - np.outer(means, target)
-        square = square - target**2
+
+    noise: Float64
+    factor: NDArray[np.float32] | None
+
+
+def posterior(
+    sums: NormalEquations, weights: Float64, alpha: float, fit_intercept: bool, with_factor: bool
+) -> Posterior:
+    """The noise, and the covariance of output weights that solve `sums` with the penalty alpha."""
+    count = max(sums.weight, sums.rows)
+    degrees, root = min(len(sums.gram), count / 2), None
+    if with_factor:
+        factor = factorise(sums.penalised(alpha, fit_intercept))
+        inverse = whiten(factor, np.eye(len(factor)))
+        # trace of (gram / weight) (gram / weight + alpha)^-1
+        degrees = float(np.einsum("ij,ij->", inverse @ (sums.gram / sums.weight), inverse))
+        root = (inverse / np.sqrt(count)).astype(np.float32)
+    free = max(count - degrees, 1.0)
+    return Posterior(np.sqrt(sums.loss(weights) * count / free), root)
+
+
+def prediction_spread(
+    sigma: fused.Sigma, x: Any, w: Array, factor: Array, fit_intercept: bool
+) -> Array:
+    """The standard deviation of new observations at rows x, in units of the noise's."""
+    phi = features(sigma, project(x, w), float(fit_intercept))
+    known = phi.astype(np.float32) @ factor.T
+    return np.sqrt(1 + np.sum(known**2, axis=1))
+
+
+def choose_penalty(
+    folds: list[NormalEquations], start: float, fit_intercept: bool
+) -> tuple[float, list[dict[str, float]]]:
+    """The penalty for all rows, from the sums of their folds, and what was tried.
+
+    Of two folds the second is the validation part; several are a cross-validation. A single one
+    leaves generalised cross-validation.
+    """
+    everything = sum(folds[1:], folds[0])
+    if len(folds) == 1:
+        m = len(everything.gram) - 1
+        size = np.trace(everything.gram) / everything.weight / m
+        alphas = size * 10.0 ** np.arange(-6, 2.5, 0.5)
+        losses = gcv_losses(spectrum_of_sums(everything, fit_intercept), alphas)
+        path = [{"alpha": float(a), "loss": float(q)} for a, q in zip(alphas, losses)]
+        return float(alphas[losses.argmin()]), path
+    if len(folds) == 2:
+        pairs = [(folds[0], folds[1])]
     else:
-        gram, moment = gram[:m, :m], moment[:m]
-    values, vectors = linalg.eigh(gram)
-    values, rotated = np.maximum(values, 0), vectors.T @ moment
-    losses = []
-    for alpha in np.asarray(alphas, dtype=float):
-        inverse = 1 / np.maximum(values + alpha, 1e-300)
-        solution = rotated * inverse[:, None]
-        explained = np.sum((2 * rotated - values[:, None] * solution) * solution, axis=0)
-        error = square - explained
-        count = max(equations.weight, equations.rows)  # a row of weight 2 is two rows
-        free = 1 - (np.sum(values * inverse) + fit_intercept) / count
-        losses.append(np.mean(np.maximum(error, 0)) / max(free, 1e-12) ** 2)
-    return np.array(losses)
+        pairs = [(everything - held, held) for held in folds]
+    pairs = [(fit, held) for fit, held in pairs if fit.rows and held.rows]
+    return choose_alpha(pairs, start, fit_intercept=fit_intercept)

@@ -14,15 +14,16 @@ n × M matrix.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
 
 from rflaf import fused
-from rflaf.solvers.ridge import check_finite
+from rflaf.solvers.features import apply_metric, check_finite, features, project
+from rflaf.solvers.linalg import factorise, solve_factored
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -33,16 +34,16 @@ class Sketch(NamedTuple):
 
     x_fit: Any
     y_fit: Array
-    w_fit: Array
+    weights_fit: Array
     x_held: Any
     y_held: Array
-    w_held: Array
+    weights_held: Array
     projection: Array
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Sizes of the sketches of one stage, and its rates."""
+class Stage:
+    """Steps, sizes of the sketches, and the rate."""
 
     steps: int
     features: int
@@ -51,43 +52,58 @@ class Plan:
     rate: float
 
 
+@dataclass(frozen=True)
+class Problem:
+    """What an activation and a metric are learned from.
+
+    Attributes
+    ----------
+    x : array or sparse matrix, n × d
+        Inputs, each column of about unit scale.
+    y : array, n × C
+        Targets, centred and of about unit scale.
+    weights : array, n
+    projection : array, d × M
+        The model's W. Sketches take some of its columns, and keep its ratio of rows to features
+        where that is cheap enough, for the best activation depends on it.
+    scales : array of d, optional
+        What the columns of x were divided by. Undoing that is tried too: it suits inputs that have
+        one unit, such as pixels.
+    """
+
+    x: Any
+    y: Array
+    weights: Array
+    projection: Array
+    scales: Array | None = None
+
+    def at(self, rows: Array) -> Problem:
+        """The same for some of the rows."""
+        return replace(self, x=self.x[rows], y=self.y[rows], weights=self.weights[rows])
+
+
 class Sampler:
     """Draws sketches."""
 
-    def __init__(
-        self, x: Any, y: Array, weights: Array, projection: Array, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
+        x = problem.x
         self.x = x.tocsr() if sparse.issparse(x) else x
-        self.y, self.weights, self.rng = y, weights, rng
-        self.projection = projection.astype(np.float64 if x.dtype == np.float64 else np.float32)
-        self.rows = np.flatnonzero(weights > 0)
+        self.y, self.weights, self.rng = problem.y, problem.weights, rng
+        dtype = np.float64 if x.dtype == np.float64 else np.float32
+        self.projection = problem.projection.astype(dtype)
+        self.rows = np.flatnonzero(problem.weights > 0)
 
-    def draw(self, plan: Plan) -> Sketch:
-        wanted = min(plan.fit_rows + plan.held_rows, len(self.rows))
+    def draw(self, stage: Stage) -> Sketch:
+        wanted = min(stage.fit_rows + stage.held_rows, len(self.rows))
         rows = self.rng.choice(self.rows, wanted, replace=False)
-        split = round(wanted * plan.fit_rows / (plan.fit_rows + plan.held_rows))
+        split = round(wanted * stage.fit_rows / (stage.fit_rows + stage.held_rows))
         fit, held = np.sort(rows[:split]), np.sort(rows[split:])
         w = self.projection
-        if plan.features < w.shape[1]:
-            columns = self.rng.choice(w.shape[1], plan.features, replace=False)
+        if stage.features < w.shape[1]:
+            columns = self.rng.choice(w.shape[1], stage.features, replace=False)
             w = np.ascontiguousarray(w[:, columns])
         parts = [(self.x[r], self.y[r], self.weights[r]) for r in (fit, held)]
         return Sketch(*parts[0], *parts[1], w)
-
-
-def apply_metric(metric: Array, projection: Array) -> Array:
-    """L W for a full, diagonal or scalar L."""
-    if np.ndim(metric) == 2:
-        return np.asarray(metric @ projection)
-    return np.asarray(np.reshape(metric, (-1, 1)) * projection)
-
-
-def features(sigma: fused.Sigma, x: Any, w: Array) -> tuple[Array, Array]:
-    """Z = X W, and sigma(Z) with a column of ones behind it."""
-    z = np.asarray(x @ w)
-    phi = np.ones((z.shape[0], z.shape[1] + 1), z.dtype)
-    fused.apply(sigma, z, out=phi[:, :-1])
-    return z, phi
 
 
 def held_out_loss(
@@ -101,22 +117,20 @@ def held_out_loss(
     """J, and its gradients for the coefficients, the metric (0 where not asked) and log alpha."""
     dtype = sketch.projection.dtype
     w = apply_metric(metric, sketch.projection).astype(dtype)
-    z_fit, phi_fit = features(sigma, sketch.x_fit, w)
-    z_held, phi_held = features(sigma, sketch.x_held, w)
+    z_fit, z_held = project(sketch.x_fit, w), project(sketch.x_held, w)
+    phi_fit, phi_held = (features(sigma, z, float(fit_intercept)) for z in (z_fit, z_held))
     m, outputs = w.shape[1], sketch.y_fit.shape[1]
-    if not fit_intercept:
-        phi_fit[:, m] = phi_held[:, m] = 0
-    share_fit = (sketch.w_fit / sketch.w_fit.sum())[:, None]
-    share_held = (sketch.w_held / (sketch.w_held.sum() * outputs))[:, None]
+    share_fit = (sketch.weights_fit / sketch.weights_fit.sum())[:, None]
+    share_held = (sketch.weights_held / (sketch.weights_held.sum() * outputs))[:, None]
 
     root = np.sqrt(share_fit).astype(dtype)
-    factor = _factorise(phi_fit * root, alpha)
+    factor = _factor(phi_fit * root, alpha)
     right = phi_fit.T @ (share_fit * sketch.y_fit).astype(dtype)
-    v = linalg.cho_solve(factor, right.astype(np.float64), check_finite=False)
+    v = solve_factored(factor, right)
     error = phi_held @ v.astype(dtype) - sketch.y_held
     loss = float(np.sum(share_held * error**2))
     pull = (2 * share_held * error).astype(dtype)
-    q = linalg.cho_solve(factor, (phi_held.T @ pull).astype(np.float64), check_finite=False)
+    q = solve_factored(factor, phi_held.T @ pull)
 
     v_m, q_m = v[:m].astype(dtype), q[:m].astype(dtype)
     residual = sketch.y_fit - phi_fit @ v.astype(dtype)
@@ -135,8 +149,8 @@ def held_out_loss(
     return loss, coefficients, np.einsum("dm,dm->d", by_input, sketch.projection), log_alpha
 
 
-def _factorise(weighted: Array, alpha: float) -> Any:
-    """The Cholesky factor of Phi'Phi + alpha, raising alpha where rounding needs it.
+def _factor(weighted: Array, alpha: float) -> Float64:
+    """The factor of Phi'Phi + alpha, but for the intercept.
 
     The products are taken in float64: in float32 their error can be as large as alpha, however
     short the sums, and then the gradient is wrong and the descent climbs.
@@ -146,11 +160,6 @@ def _factorise(weighted: Array, alpha: float) -> Any:
     check_finite(np.trace(matrix))
     m = len(matrix) - 1
     floor = 1e-9 * np.trace(matrix) / (m + 1) + 1e-30
-    while True:
-        trial = matrix.copy()
-        trial[np.arange(m), np.arange(m)] += max(alpha, floor)
-        trial[m, m] += floor
-        try:
-            return linalg.cho_factor(trial, lower=True, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:
-            floor *= 10
+    matrix[np.arange(m), np.arange(m)] += max(alpha, floor)
+    matrix[m, m] += floor
+    return factorise(matrix)

@@ -1,153 +1,42 @@
-"""Multinomial logistic regression on features, and a joint refinement with the activation.
+"""Multinomial logistic regression on features.
 
 Features of a random layer are strongly correlated, and plain L-BFGS crawls along the narrow valleys
-that this makes. The unknowns are therefore changed by the Cholesky factor of the features' second
-moments, after which a few dozen steps do.
+that this makes. The unknowns are therefore changed by a Cholesky factor of (nearly) the loss's
+curvature. The first step from zero is then the ridge solution, and one or two dozen do.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, optimize
+from scipy import linalg
 from scipy.special import expit, log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from rflaf import fused
+from rflaf.rows import Block, Rows
+from rflaf.solvers.features import KeptBlocks, check_finite, features, project
+from rflaf.solvers.lbfgs import minimise
+from rflaf.solvers.linalg import factorise, whiten
 from rflaf.solvers.result import Solution
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
+Part = tuple[Array, Array, Array]  # features, classes and weights of a block
 
-KEPT_BYTES = 1 << 30  # of Z or of features; beyond that they are computed again when needed
-
-
-class Rows:
-    """Inputs, the layer they go through, the classes of the rows as numbers, and their weights."""
-
-    def __init__(
-        self,
-        x: Any,
-        w: Array,
-        target: NDArray[np.intp],
-        weights: Array,
-        kept_bytes: int = KEPT_BYTES,
-    ) -> None:
-        self.x, self.w, self.target, self.weights = x, w, target, weights
-        step = max(1, (1 << 23) // max(w.shape[1], 1))
-        self.blocks = [slice(k, min(k + step, len(target))) for k in range(0, len(target), step)]
-        self.small = len(target) * w.shape[1] * w.itemsize <= kept_bytes
-        self._z: list[tuple[Array, Array, Array]] = []
-        self._phi: list[tuple[Array, Array, Array]] = []
-
-    def __len__(self) -> int:
-        return len(self.target)
-
-    @property
-    def weight(self) -> float:
-        """Of all rows together."""
-        return float(self.weights.sum())
-
-    def inputs(self) -> Iterator[tuple[Any, Array, Array]]:
-        """Inputs, classes and weights of each block."""
-        for block in self.blocks:
-            yield self.x[block], self.target[block], self.weights[block]
-
-    def parts(self, keep: bool = True) -> Iterator[tuple[Array, Array, Array]]:
-        """Z, classes and weights of each block; Z is kept for the next time, if there is room."""
-        if self._z:
-            yield from self._z
-            return
-        made = []
-        for x, target, weights in self.inputs():
-            part = np.asarray(x @ self.w), target, weights
-            if keep and self.small:
-                made.append(part)
-            yield part
-        self._z = made
-
-    def keep_features(self, sigma: fused.Sigma, intercept: bool) -> None:
-        """Compute them once, for a sigma that stays, where there is room."""
-        self._phi = []
-        if self.small:
-            parts = self.parts(keep=False)
-            self._phi = [(features(sigma, z, intercept), t, u) for z, t, u in parts]
-
-    def forget_features(self) -> None:
-        self._phi = []
-
-    def slopes(
-        self, v: Array, sigma: fused.Sigma, intercept: bool, by_sigma: bool
-    ) -> tuple[float, Float64, Float64]:
-        """The mean loss for output weights v, its gradient in v and in sigma's coefficients.
-
-        The last is zero unless asked for. Features that were kept are taken for sigma's otherwise.
-        """
-        loss, by_v, by_a = 0.0, np.zeros(v.shape), np.zeros(sigma.basis.n)
-        total = self.weight
-        kept = not by_sigma and bool(self._phi)
-        for first, target, weights in self._phi if kept else self.parts():
-            phi = first if kept else features(sigma, first, intercept)
-            part, slope = cross_entropy(phi @ v, target, weights)
-            share = float(weights.sum()) / total
-            slope = (slope * share).astype(phi.dtype)
-            loss += part * share
-            by_v += phi.T @ slope
-            if by_sigma:
-                by_a += fused.adjoint(sigma, first, (slope, v[:-1]))
-        return loss, by_v, by_a
+_STEP = 4.0  # from one penalty that is tried to the next
+_MOST_TRIED = 10  # penalties
+_ROUGH, _FINE = 1e-3, 1e-6  # how far from its least the loss may be, while choosing and at the end
 
 
-class StreamedRows(Rows):
-    """The same for rows that come in blocks, as often as they are asked for.
-
-    Parameters
-    ----------
-    blocks : callable
-        Begins a pass over (inputs, classes, weights).
-    count, weight : int, float
-        Of all rows together.
-    """
-
-    def __init__(
-        self,
-        blocks: Callable[[], Iterable[tuple[Any, Array, Array]]],
-        w: Array,
-        count: int,
-        weight: float,
-        kept_bytes: int = KEPT_BYTES,
-    ) -> None:
-        nothing = np.zeros(0, np.intp)
-        super().__init__(np.zeros((0, w.shape[0])), w, nothing, np.zeros(0))
-        self._begin, self._count, self._weight = blocks, count, weight
-        self.small = count * w.shape[1] * w.itemsize <= kept_bytes
-
-    def __len__(self) -> int:
-        return self._count
-
-    @property
-    def weight(self) -> float:
-        return self._weight
-
-    def inputs(self) -> Iterator[tuple[Any, Array, Array]]:
-        yield from self._begin()
-
-
-def features(sigma: fused.Sigma, z: Array, intercept: bool) -> Array:
-    """sigma(Z), and a column of ones behind it, or of zeros without an intercept."""
-    phi = np.full((len(z), z.shape[1] + 1), float(intercept), z.dtype)
-    fused.apply(sigma, z, out=phi[:, :-1])
-    return phi
-
-
-def cross_entropy(
-    scores: Array, target: Array, weights: Array, with_gradient: bool = True
-) -> tuple[float, Array]:
+def cross_entropy(scores: Array, target: Array, weights: Array) -> tuple[float, Array]:
     """The weighted mean of -log p, and its gradient in the scores.
 
     One column of scores stands for two classes: the first has the score 0.
@@ -157,105 +46,239 @@ def cross_entropy(
     share = weights / weights.sum()
     rows = np.arange(len(target))
     loss = -float(share @ log_p[rows, target])
-    if not with_gradient:
-        return loss, scores
     gradient = np.exp(log_p)
     gradient[rows, target] -= 1
     gradient *= share[:, None]
     return loss, gradient[:, 1:] if scores.shape[1] == 1 else gradient
 
 
-class _Problem:
-    """Loss and gradient in changed unknowns, block by block."""
+def probabilities(scores: Array) -> Array:
+    """One column for each output: of two classes there is one."""
+    return expit(scores) if scores.shape[1] == 1 else softmax(scores, axis=1)
+
+
+@dataclass(frozen=True)
+class ClassRows:
+    """Rows of known classes on their way to features.
+
+    Attributes
+    ----------
+    rows : Rows
+    weight : float
+        Of all rows together.
+    size : int
+        Rows of a block.
+    prepare : callable, optional
+        Makes standardised inputs and classes as numbers of a block as it is read. None where rows
+        have both already.
+    """
+
+    rows: Rows
+    weight: float
+    size: int
+    prepare: Callable[[Block], Block] | None = None
+
+
+@dataclass(frozen=True)
+class Features:
+    """sigma(X W), and behind it a constant: 1 for an intercept, 0 for none."""
+
+    sigma: fused.Sigma
+    w: Array
+    constant: float
+    prepare: Callable[[Block], Block] | None
+    kept: KeptBlocks
+
+    def parts(self, blocks: Iterable[Block]) -> Iterator[Part]:
+        """Features, classes and weights of each block."""
+        for number, block in enumerate(blocks):
+            size = len(block.weights) * (self.w.shape[1] + 3) * self.w.itemsize
+            part = self.kept.get(number, size, partial(self._make, block))
+            yield self._make(block) if part is None else part
+
+    def _make(self, block: Block) -> Part:
+        ready = block if self.prepare is None else self.prepare(block)
+        phi = features(self.sigma, project(ready.x, self.w), self.constant)
+        return phi, ready.y, ready.weights
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """The sum of the losses for output weights v, and its gradient."""
+
+    features: Features
+    v: Array
+
+    def __call__(self, blocks: Iterable[Block]) -> tuple[float, Float64]:
+        loss, by_v = 0.0, np.zeros(self.v.shape)
+        for phi, target, weights in self.features.parts(blocks):
+            total = float(weights.sum())
+            if total > 0:
+                part, slope = cross_entropy(phi @ self.v, target, weights)
+                loss += part * total
+                by_v += phi.T @ (slope * total).astype(phi.dtype)
+        return loss, by_v
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """The sum of p (1 - p) phi phi', on average over the outputs, for output weights v."""
+
+    features: Features
+    v: Array
+
+    def __call__(self, blocks: Iterable[Block]) -> Float64:
+        total = np.zeros((len(self.v), len(self.v)))
+        for phi, _, weights in self.features.parts(blocks):
+            p = probabilities(phi @ self.v)
+            root = np.sqrt(weights * np.mean(p * (1 - p), axis=1))[:, None].astype(phi.dtype)
+            left = phi * root
+            total += left.T @ left
+        return total
+
+
+def _add(one: Any, other: Any) -> Any:
+    if isinstance(one, tuple):
+        return tuple(a + b for a, b in zip(one, other))
+    return one + other
+
+
+class Objective:
+    """The mean cross-entropy over rows plus alpha |v|², as a function of the output weights."""
 
     def __init__(
-        self, sigma: fused.Sigma, rows: Rows, alpha: float, factor: Float64, intercept: bool
+        self, sigma: fused.Sigma, w: Array, rows: ClassRows, fit_intercept: bool, room: int
     ) -> None:
-        self.sigma, self.rows, self.alpha = sigma, rows, alpha
-        self.factor, self.intercept = factor, intercept
+        self.rows, self.fit_intercept, self.shape = rows, fit_intercept, w.shape
+        self._features = Features(sigma, w, float(fit_intercept), rows.prepare, KeptBlocks(room))
+        self._dtype = w.dtype
 
-    def weights(self, unknowns: Float64) -> Float64:
-        return linalg.solve_triangular(self.factor, unknowns, lower=True, trans="T")
-
-    def evaluate(
-        self, unknowns: Float64, sigma: fused.Sigma | None = None
-    ) -> tuple[float, Float64, Float64]:
-        """The loss, its gradient in the unknowns, and (with a sigma) in its coefficients."""
-        v = self.weights(unknowns)
-        loss, by_v, by_a = self.rows.slopes(
-            v.astype(self.rows.w.dtype), sigma or self.sigma, self.intercept, sigma is not None
-        )
-        loss += self.alpha * float(np.sum(v[:-1] ** 2))
-        by_v[:-1] += 2 * self.alpha * v[:-1]
-        if not self.intercept:
+    def loss(self, v: Float64, alpha: float = 0.0) -> tuple[float, Float64]:
+        """The loss and its gradient, with the penalty."""
+        task = Slopes(self._features, v.astype(self._dtype))
+        loss, by_v = self.rows.rows.reduce(task, _add, self.rows.size)
+        loss, by_v = loss / self.rows.weight, by_v / self.rows.weight
+        by_v[:-1] += 2 * alpha * v[:-1]
+        if not self.fit_intercept:
             by_v[-1] = 0
-        return loss, linalg.solve_triangular(self.factor, by_v, lower=True), by_a
+        return loss + alpha * float(np.sum(v[:-1] ** 2)), by_v
+
+    def curvature(self, v: Float64) -> Float64:
+        """The mean of p (1 - p) phi phi'."""
+        task = Curvature(self._features, v.astype(self._dtype))
+        total = self.rows.rows.reduce(task, _add, self.rows.size) / self.rows.weight
+        check_finite(float(np.trace(total)))
+        if not self.fit_intercept:
+            total[-1, -1] = 1.0
+        return total
+
+    def solve(
+        self, curvature: Float64, alpha: float, start: Float64, tol: float, max_iter: int
+    ) -> tuple[Float64, int]:
+        """Output weights with a loss within `tol` of the least, relatively; and steps taken."""
+        matrix = curvature.copy()
+        m = len(matrix) - 1
+        floor = 1e-6 * float(np.trace(matrix)) / (m + 1) + 1e-12
+        matrix[np.diag_indices(m + 1)] += floor
+        matrix[np.arange(m), np.arange(m)] += 2 * alpha
+        factor = factorise(matrix)
+
+        def value(unknowns: Float64) -> tuple[float, Float64]:
+            loss, by_v = self.loss(whiten(factor, unknowns, transposed=True), alpha)
+            return loss, whiten(factor, by_v)
+
+        found, steps = minimise(value, np.tril(factor).T @ start, tol, max_iter)
+        return whiten(factor, found, transposed=True), steps
+
+
+@dataclass(frozen=True)
+class SoftmaxSettings:
+    """How to solve it.
+
+    Attributes
+    ----------
+    n_classes : int
+    alpha : float, optional
+        A penalty to keep.
+    start_alpha : float
+        The penalty to try first.
+    room : int
+        Bytes in which features may be kept between passes.
+    """
+
+    n_classes: int
+    alpha: float | None = None
+    start_alpha: float = 1e-4
+    fit_intercept: bool = True
+    max_iter: int = 200
+    room: int = 1 << 30
+    tol: float = _FINE
 
 
 def fit_softmax(
     sigma: fused.Sigma,
-    every: Rows,
-    fit: Rows,
-    held: Rows,
-    n_classes: int,
-    *,
-    alpha: float | None = None,
-    fit_intercept: bool = True,
-    refine: bool = True,
-    max_iter: int = 100,
-    tol: float = 1e-7,
-) -> tuple[Solution, fused.Sigma]:
-    """Output weights for classes 0 ... n_classes - 1, and the activation, refined with them.
+    w: Array,
+    every: ClassRows,
+    fit: ClassRows,
+    held: ClassRows | None,
+    settings: SoftmaxSettings,
+) -> Solution:
+    """Output weights for classes 0 ... n_classes - 1.
 
-    Penalties are tried from large to small, each started from the last one's solution, until the
-    cross-entropy of the held-out rows rises. Then coefficients and weights are refined together,
-    which is kept where the held-out rows like it. Last, the weights are fitted to all rows.
+    Penalties are tried from `start_alpha` in whichever direction the cross-entropy of the held-out
+    rows falls, each from the last one's solution. Then the weights are fitted to every row.
 
     Parameters
     ----------
     sigma : Table or Direct
-    every, fit, held : Rows
-        All rows for the last fit; those to fit to while choosing, and those that choose. With no
-        held-out rows, `alpha` must be given.
-    alpha : float, optional
-        A penalty to keep.
+    w : array, d × M
+    every, fit, held : ClassRows
+        All rows for the last fit; those to fit to while choosing, and those that choose. Without
+        the last, `settings.alpha` must be given.
     """
-    outputs = 1 if n_classes == 2 else n_classes
-    factor = _factor(sigma, fit, fit_intercept)
-    unknowns = np.zeros((fit.w.shape[1] + 1, outputs))
-    if alpha is not None:
-        alphas: Array = np.array([alpha])
-    else:
-        alphas = 10.0 ** np.arange(-1, -7.75, -0.5)
-    problem = _Problem(sigma, fit, float(alphas[0]), factor, fit_intercept)
-    fit.keep_features(sigma, fit_intercept)
-    best, path = np.inf, []
-    chosen, chosen_unknowns = float(alphas[0]), unknowns
-    for each in alphas:
-        problem.alpha = float(each)
-        unknowns, steps = _minimise(problem, unknowns, max_iter, tol)
-        loss = _held_loss(sigma, held, problem.weights(unknowns), fit_intercept)
-        path.append({"alpha": float(each), "loss": loss, "steps": steps})
-        if loss < best:
-            best, chosen, chosen_unknowns = loss, float(each), unknowns
-        elif loss > 1.002 * best:
-            break
-    fit.forget_features()
-    problem.alpha = chosen
-    if refine and isinstance(sigma, fused.Table) and len(held):
-        better = _refine(problem, chosen_unknowns, held, best, max_iter // 2)
-        if better is not None:
-            sigma, chosen_unknowns, refined = better
-            path.append({"alpha": chosen, "loss": refined, "refined": True})
-    v = problem.weights(chosen_unknowns)
-    if isinstance(every, StreamedRows):
-        # A step is a pass over all rows, and blocks must not matter: fewer steps, to a closer end.
-        factor, tol = _factor(sigma, fit, fit_intercept, v, chosen), 0.01 * tol
-    last = _Problem(sigma, every, chosen, factor, fit_intercept)
-    every.keep_features(sigma, fit_intercept)
-    unknowns, _ = _minimise(last, factor.T @ v, max_iter, tol)
-    v = last.weights(unknowns)
-    return Solution(v[:-1], v[-1] * fit_intercept, chosen, path), sigma
+    outputs = 1 if settings.n_classes == 2 else settings.n_classes
+    problem = Objective(sigma, w, fit, settings.fit_intercept, settings.room)
+    v = np.zeros((w.shape[1] + 1, outputs))
+    curvature = problem.curvature(v)
+    path: list[dict[str, Any]] = []
+    alpha = settings.alpha
+    if alpha is None:
+        assert held is not None
+        judge = Objective(sigma, w, held, settings.fit_intercept, settings.room // 4)
+        alpha, v = _choose(problem, judge, curvature, v, settings, path)
+    if every is not fit or alpha != settings.alpha:
+        curvature = problem.curvature(v)
+        problem = Objective(sigma, w, every, settings.fit_intercept, settings.room)
+    v, _ = problem.solve(curvature, alpha, v, settings.tol, settings.max_iter)
+    return Solution(v[:-1], v[-1] * settings.fit_intercept, alpha, path)
+
+
+def _choose(
+    problem: Objective,
+    judge: Objective,
+    curvature: Float64,
+    v: Float64,
+    settings: SoftmaxSettings,
+    path: list[dict[str, Any]],
+) -> tuple[float, Float64]:
+    """The penalty with the least held-out loss, and its solution; adds what was tried to `path`."""
+    found: dict[int, tuple[float, Float64]] = {}
+
+    def loss(k: int, start: Float64) -> float:
+        if k not in found and len(found) < _MOST_TRIED:
+            alpha = settings.start_alpha * _STEP**k
+            solution, steps = problem.solve(curvature, alpha, start, _ROUGH, settings.max_iter)
+            found[k] = judge.loss(solution)[0], solution
+            path.append({"alpha": alpha, "loss": found[k][0], "steps": steps})
+        return found[k][0] if k in found else np.inf
+
+    best, direction = 0, -1
+    loss(0, v)
+    if not loss(-1, found[0][1]) < found[0][0]:
+        direction = 1
+    while loss(best + direction, found[best][1]) < found[best][0]:
+        best += direction
+    return settings.start_alpha * _STEP**best, found[best][1]
 
 
 def fit_few(
@@ -296,97 +319,3 @@ def _with_absent_classes(
     offsets = np.full(n_classes, -30.0)
     every[:, present], offsets[present] = coef, intercept
     return every, offsets
-
-
-def _factor(
-    sigma: fused.Sigma,
-    rows: Rows,
-    fit_intercept: bool,
-    v: Float64 | None = None,
-    alpha: float = 0.0,
-) -> Float64:
-    """Lower Cholesky factor of the features' second moments, with a floor under them.
-
-    With output weights v and a penalty, it is nearly that of the loss's curvature there: rows count
-    by p (1 - p), on average over the outputs.
-    """
-    m = rows.w.shape[1]
-    moments = np.zeros((m + 1, m + 1))
-    total = max(len(rows), 1) if v is None else rows.weight
-    for z, _, weights in rows.parts():
-        phi = features(sigma, z, fit_intercept)
-        if v is not None:
-            p = _probabilities(phi @ v.astype(phi.dtype))
-            phi *= np.sqrt(weights * np.mean(p * (1 - p), axis=1))[:, None]
-        moments += phi.T @ phi
-    moments /= total
-    moments[np.arange(m), np.arange(m)] += 2 * alpha
-    floor = (1e-6 if v is None else 1e-9) * np.trace(moments) / (m + 1) + 1e-12
-    while True:
-        moments[np.diag_indices(m + 1)] += floor
-        try:
-            return linalg.cholesky(moments, lower=True)
-        except linalg.LinAlgError:  # the rounding of float32 products
-            floor *= 10
-
-
-def _probabilities(scores: Array) -> Array:
-    """One column for each output: of two classes there is one."""
-    return expit(scores) if scores.shape[1] == 1 else softmax(scores, axis=1)
-
-
-def _minimise(problem: _Problem, start: Float64, max_iter: int, tol: float) -> tuple[Float64, int]:
-    def value(flat: Float64) -> tuple[float, Float64]:
-        loss, gradient, _ = problem.evaluate(flat.reshape(start.shape))
-        return loss, gradient.ravel()
-
-    found = optimize.minimize(
-        value,
-        start.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": max_iter, "ftol": tol, "gtol": tol, "maxcor": 20},
-    )
-    return found.x.reshape(start.shape), int(found.nit)
-
-
-def _refine(
-    problem: _Problem, unknowns: Float64, held: Rows, best: float, max_iter: int
-) -> tuple[fused.Sigma, Float64, float] | None:
-    """Weights and coefficients together, from where they are; the best step on held-out rows."""
-    table = problem.sigma
-    assert isinstance(table, fused.Table)
-    height = float(np.sqrt(np.mean(table.coefficients**2)))
-    size = unknowns.size
-    kept: list[tuple[fused.Sigma, Float64, float]] = []
-
-    def split(flat: Float64) -> tuple[Float64, fused.Table]:
-        return flat[:size].reshape(unknowns.shape), table.layout.table(flat[size:] * height)
-
-    def value(flat: Float64) -> tuple[float, Float64]:
-        u, sigma = split(flat)
-        loss, by_u, by_a = problem.evaluate(u, sigma)
-        return loss, np.concatenate([by_u.ravel(), by_a * height])
-
-    def judge(flat: Float64) -> None:
-        u, sigma = split(flat)
-        loss = _held_loss(sigma, held, problem.weights(u), problem.intercept)
-        if loss < (kept[-1][2] if kept else best):
-            kept.append((sigma, u, loss))
-
-    optimize.minimize(
-        value,
-        np.concatenate([unknowns.ravel(), table.coefficients / height]),
-        jac=True,
-        method="L-BFGS-B",
-        callback=judge,
-        options={"maxiter": max_iter, "ftol": 1e-7, "maxcor": 20},
-    )
-    return kept[-1] if kept else None
-
-
-def _held_loss(sigma: fused.Sigma, held: Rows, v: Float64, fit_intercept: bool) -> float:
-    if not len(held):
-        return 0.0
-    scores = fused.predict_inputs(sigma, held.x, held.w, v[:-1]) + v[-1] * fit_intercept
-    return cross_entropy(scores, held.target, held.weights, with_gradient=False)[0]

@@ -7,15 +7,17 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse, special
+from scipy import sparse
 
 from rflaf import fused
-from rflaf.solvers.ridge import NormalEquations, check_finite
-from rflaf.solvers.sketches import Sketch, apply_metric, features
+from rflaf.solvers.features import apply_metric, check_finite, features, project
+from rflaf.solvers.gcv import gcv_losses, spectrum_of_rows
+from rflaf.solvers.ridge import NormalEquations
+from rflaf.solvers.sketches import Problem, Sketch
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
-Metric = Literal["full", "diagonal", "none"]
+Kind = Literal["full", "diagonal", "none"]
 
 FILL = 0.6  # standard deviation of Z at the start: L has room to grow before Z leaves [-2, 2]
 _FREQUENCIES = (0.3, 1.1, 2.2, 4.5, 9.0)  # of the activation to start from; 0.3: nearly linear
@@ -36,6 +38,33 @@ class Learned:
     history: list[dict[str, float]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class LearnSettings:
+    """How to learn.
+
+    Attributes
+    ----------
+    alpha : float, optional
+        A penalty to keep; by default it is learned along.
+    coefficients : array of N, optional
+        Those of an activation to keep; only the metric and the penalty are learned then.
+    fit_intercept : bool
+    l1, smoothness : float
+        Penalties on the activation: times the mean |a|, and times the mean squared second
+        difference of a, for a of unit mean square.
+    max_iter, tol : int, float
+        Steps in all; a stage that lowers the loss by less than `tol`, relatively, is the last.
+    """
+
+    alpha: float | None = None
+    coefficients: Array | None = None
+    fit_intercept: bool = True
+    l1: float = 0.0
+    smoothness: float = 0.0
+    max_iter: int = 140
+    tol: float = 1e-3
+
+
 def compiled(basis: Any, a: Float64) -> fused.Sigma:
     """The activation with coefficients a, for the fused kernels."""
     if basis.tail == "direct":
@@ -44,57 +73,45 @@ def compiled(basis: Any, a: Float64) -> fused.Sigma:
 
 
 def start_on_sketch(
-    sketch: Sketch,
-    basis: Any,
-    coefficients: Array | None,
-    metric: Metric,
-    alpha: float | None,
-    scales: Array | None,
-    fit_intercept: bool,
+    sketch: Sketch, basis: Any, kind: Kind, settings: LearnSettings, scales: Array | None
 ) -> Learned:
     """The best of a few activations, scales and penalties, judged on one small sketch."""
-    penalties = _ALPHAS if alpha is None else np.array([alpha])
+    penalties = _ALPHAS if settings.alpha is None else np.array([settings.alpha])
     best, chosen = np.inf, None
-    for a, metric_start in _candidates(basis, coefficients, metric, sketch.x_fit.shape[1], scales):
-        losses = sketch_losses(compiled(basis, a), metric_start, penalties, sketch, fit_intercept)
+    for a, metric in _candidates(basis, settings.coefficients, kind, sketch.x_fit.shape[1], scales):
+        sigma = compiled(basis, a)
+        losses = sketch_losses(sigma, metric, penalties, sketch, settings.fit_intercept)
         if chosen is None or losses.min() < best:
-            best, chosen = losses.min(), Learned(a, metric_start, float(penalties[losses.argmin()]))
+            best, chosen = losses.min(), Learned(a, metric, float(penalties[losses.argmin()]))
     assert chosen is not None
     return chosen
 
 
-def start_on_few_rows(
-    x: Any,
-    y: Array,
-    basis: Any,
-    *,
-    metric: Metric,
-    projection: Array,
-    weights: Array,
-    coefficients: Array | None = None,
-    alpha: float | None = None,
-    scales: Array | None = None,
-    fit_intercept: bool = True,
-) -> Learned:
+def start_on_few_rows(problem: Problem, basis: Any, kind: Kind, settings: LearnSettings) -> Learned:
     """The best of the same, by generalised cross-validation over all rows.
 
     For rows too few to hold any out, and too few for more than a scale of each input's own.
     """
-    if metric == "full":
-        metric = "diagonal"
-    x, y, weights = _distinct_rows(x, np.asarray(y, np.float64), weights)
+    if kind == "full":
+        kind = "diagonal"
+    x, y, weights = _distinct_rows(problem.x, np.asarray(problem.y, np.float64), problem.weights)
+    w = problem.projection
     best, chosen = np.inf, None
-    for a, metric_start in _candidates(basis, coefficients, metric, x.shape[1], scales):
-        w = apply_metric(metric_start, projection).astype(projection.dtype)
+    for a, metric in _candidates(basis, settings.coefficients, kind, x.shape[1], problem.scales):
         with np.errstate(over="ignore", invalid="ignore"):
-            phi = features(compiled(basis, a), x, w)[1][:, :-1].astype(np.float64)
+            z = project(x, apply_metric(metric, w).astype(w.dtype))
+            phi = fused.apply(compiled(basis, a), z, out=z).astype(np.float64)
             if not np.isfinite(np.square(phi).sum()):
                 continue
-        penalties, losses = _few_rows_losses(phi, y, weights, alpha, fit_intercept)
+        spectrum = spectrum_of_rows(phi, y, weights, settings.fit_intercept)
+        total = float(spectrum.values.sum())
+        alphas = (total if total > 1e-12 else 1.0) * _SHARES
+        penalties = alphas if settings.alpha is None else np.array([settings.alpha])
+        losses = gcv_losses(spectrum, penalties)
         # rounding must not decide: the largest penalty of those that are as good
         at = np.flatnonzero(losses <= (1 + 1e-6) * losses.min())[-1]
         if chosen is None or losses[at] < (1 - 1e-6) * best:
-            best, chosen = losses[at], Learned(a, metric_start, float(penalties[at]))
+            best, chosen = losses[at], Learned(a, metric, float(penalties[at]))
     if chosen is None:
         check_finite(np.inf)
     assert chosen is not None
@@ -123,7 +140,7 @@ def sketch_losses(
     for x, y, share in (sketch[:3], sketch[3:6]):
         sums.append(NormalEquations.empty(w.shape[1], y.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
-            phi = features(sigma, x, w)[1]
+            phi = features(sigma, project(x, w))
         largest = float(np.abs(phi).max())
         if not largest < 1e100:
             return np.full(len(alphas), np.inf)
@@ -134,7 +151,7 @@ def sketch_losses(
 
 
 def _candidates(
-    basis: Any, coefficients: Array | None, metric: Metric, d: int, scales: Array | None
+    basis: Any, coefficients: Array | None, kind: Kind, d: int, scales: Array | None
 ) -> list[tuple[Float64, Float64]]:
     """Coefficients and metrics to start from.
 
@@ -145,7 +162,7 @@ def _candidates(
     if scales is not None and np.ptp(scales) > 0:
         relative = scales / scales.max()
         metrics.append(relative * FILL / np.linalg.norm(relative))
-    if metric == "full":
+    if kind == "full":
         metrics = [np.diag(each) for each in metrics]
     if coefficients is None:
         fits = [
@@ -153,52 +170,8 @@ def _candidates(
             for f in _FREQUENCIES
         ]
         return [(_unit_height(basis, a), each) for each in metrics for a in fits]
-    grow = (1.0,) if metric == "none" else _FREQUENCIES
+    grow = (1.0,) if kind == "none" else _FREQUENCIES
     return [(np.asarray(coefficients, np.float64), f * each) for each in metrics for f in grow]
-
-
-def _few_rows_losses(
-    phi: Float64, y: Float64, weights: Array, alpha: float | None, fit_intercept: bool
-) -> tuple[Float64, Float64]:
-    """Penalties, and generalised cross-validation for each.
-
-    From singular values, and not from sums of squares: near interpolation the residual is many
-    orders below the target, and a difference of sums would be rounding alone.
-    """
-    share = weights / weights.sum()
-    if fit_intercept:
-        phi, y = phi - share @ phi, y - share @ y
-    root = np.sqrt(share)[:, None]
-    left, scale, _ = linalg.svd(phi * root, full_matrices=False)
-    values = scale**2
-    target = y * root
-    inside = left.T @ target
-    outside = np.sum((target - left @ inside) ** 2)
-    total = values.sum() if values.sum() > 1e-12 else 1.0
-    penalties = np.array([alpha]) if alpha is not None else total * _SHARES
-    count = len(y)
-    rank = np.count_nonzero(values > 1e-13 * total)
-    losses = []
-    for penalty in penalties:
-        left_over = penalty / (values[:rank] + penalty)
-        error = outside + np.sum((left_over[:, None] * inside[:rank]) ** 2)
-        error += np.sum(inside[rank:] ** 2)
-        rest = max(count - fit_intercept - rank, 0.0)
-        free, square = rest + left_over.sum(), rest + np.sum(left_over**2)
-        losses.append(
-            error / max(free / count, 1e-12) ** 2 * _caution(free**2 / max(square, 1e-30))
-        )
-    return penalties, np.array(losses)
-
-
-def _caution(degrees: float) -> float:
-    """What to multiply an error by that so many degrees of freedom tell of: a bound of 95 %.
-
-    Where next to none are left over, the residual is small by chance alone now and then, and
-    of several candidates the luckiest would be taken.
-    """
-    half = max(degrees, 0.1) / 2
-    return float(half / max(special.gammaincinv(half, 0.05), 1e-30))
 
 
 def _unit_height(basis: Any, a: Float64) -> Float64:

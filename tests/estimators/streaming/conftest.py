@@ -3,8 +3,8 @@
 import pytest
 
 from rflaf import RFLAFClassifier, RFLAFRegressor
-from rflaf.data import Blocks
-from rflaf.estimators import memory
+from rflaf.rows import Blocks
+from rflaf.fitting import budget
 from tests.tables import weighted_rows
 
 N, SAMPLED = 1300, 1000
@@ -22,7 +22,7 @@ def classifier(**parameters):
 @pytest.fixture(autouse=True)
 def short_sample(monkeypatch):
     """Fewer rows than the tests have, so that there is a second pass."""
-    monkeypatch.setattr(memory, "SAMPLE_ROWS", SAMPLED)
+    monkeypatch.setattr(budget, "SAMPLE_ROWS", SAMPLED)
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rflaf.data import Arrays, Blocks, Parquet
-from rflaf.estimators import memory
-from rflaf.estimators.sample import FOLD, SAMPLE, fold_cuts, fold_numbers, row_keys
+from rflaf.rows import Arrays, Blocks, Parquet
+from rflaf.fitting import budget
+from rflaf.rows.sample import FOLD, SAMPLE, fold_cuts, fold_numbers, row_keys
 from tests.estimators.streaming.conftest import SAMPLED, N, classifier, cut, regressor
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
@@ -174,7 +174,7 @@ def test_arrays_on_disk(dtype, rows, tmp_path):
 
 def test_predictions_in_blocks(rows, monkeypatch):
     X, y, _ = rows
-    monkeypatch.setattr(memory, "_BLOCK_NUMBERS", 25 * 100)
+    monkeypatch.setattr(budget, "_BLOCK_NUMBERS", 25 * 100)
     for model in (regressor().fit(X, y), classifier().fit(X, y > 0.5)):
         for given_X in (X, cut(77, X)):
             blocks = list(model.predict_blocks(given_X))

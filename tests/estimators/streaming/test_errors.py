@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rflaf.data import Blocks
+from rflaf.rows import Blocks
 from tests.estimators.streaming.conftest import N, classifier, cut, regressor
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import rflaf
-from rflaf.data import Blocks
-from rflaf.estimators import memory
-from rflaf.estimators.rows import Block
-from rflaf.estimators.sample import SampleDraw
+from rflaf.rows import Blocks
+from rflaf.fitting import budget
+from rflaf.rows import Block
+from rflaf.rows.sample import SampleDraw
 from rflaf.estimators.wide import wide_block_rows
 from tests.estimators.streaming.conftest import classifier, cut, regressor
 
@@ -67,7 +67,7 @@ CHILD = """
 import resource, sys
 import numpy as np
 from rflaf import RFLAFClassifier, RFLAFRegressor
-from rflaf.data import Blocks
+from rflaf.rows import Blocks
 
 rows, d, blocks = 5000, 50, 120  # 240 MB in all
 rng = np.random.default_rng(0)

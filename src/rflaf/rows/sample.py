@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from rflaf.estimators.rows import ArrayRows, Block, CheckedRows, join
+from scipy import sparse
 
 Array = NDArray[Any]
 Keys = NDArray[np.uint64]
@@ -30,6 +29,11 @@ def row_keys(seed: int, purpose: int, start: int, stop: int) -> Keys:
     return generator.random_raw(stop - start + skipped)[skipped:]
 
 
+def fold_keys(seed: int, start: int, stop: int) -> Keys:
+    """The keys that decide on the folds of the rows from `start` to `stop`."""
+    return row_keys(seed, FOLD, start, stop)
+
+
 def fold_cuts(keys: Keys, shares: Sequence[float]) -> Keys:
     """Where to cut the range of keys, so that these shares of them fall between the cuts.
 
@@ -44,7 +48,7 @@ def fold_numbers(cuts: Keys, keys: Keys) -> NDArray[np.intp]:
     return np.searchsorted(cuts, keys, side="right")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Sample:
     """Rows of positive weight in the order of their numbers.
 
@@ -56,6 +60,8 @@ class Sample:
         Rows read, and those of them with a positive weight.
     whole : bool
         Whether these are all the rows used.
+    tally
+        What was counted over all rows, where that was asked for.
     """
 
     x: Any
@@ -65,6 +71,12 @@ class Sample:
     seen: int
     used: int
     whole: bool
+    tally: Any = None
+
+    @property
+    def width(self) -> int:
+        """About how many numbers a row of inputs holds: for a sparse one next to none."""
+        return 1 if sparse.issparse(self.x) else int(self.x.shape[1])
 
     def where(self, kept: NDArray[np.bool_]) -> Sample:
         """Some of the rows."""
@@ -73,30 +85,6 @@ class Sample:
         return replace(
             self, x=self.x[kept], y=self.y[kept], weights=self.weights[kept], keys=self.keys[kept]
         )
-
-
-def draw_sample(
-    rows: ArrayRows | CheckedRows,
-    size: Callable[[Any], int],
-    at_once: Callable[[Any], int],
-    seed: int,
-    tally: Callable[[Block], None] | None = None,
-) -> Sample:
-    """One pass over the rows: a sample of as many as `size` says for the first block of them.
-
-    Rows that are not in memory are read `at_once` by as many as that says.
-    """
-    draw: SampleDraw | None = None
-    blocks = rows.blocks(rows.count) if isinstance(rows, ArrayRows) else rows.blocks(at_once)
-    for block in blocks:
-        if draw is None:
-            draw = SampleDraw(size(block.x), seed)
-        draw.add(block)
-        if tally is not None:
-            tally(block)
-    if draw is None:
-        raise ValueError("Found no rows: a minimum of 1 is required.")
-    return draw.result()
 
 
 def smallest(pieces: list[Piece], size: int) -> Piece:
@@ -114,20 +102,26 @@ class SampleDraw:
     No row with a key above `limit` is taken.
     """
 
-    def __init__(self, size: int, seed: int, limit: int = 2**64 - 1) -> None:
-        self.size, self.seed = size, seed
+    def __init__(
+        self, size: int, seed: int, tally: Callable[[], Any] | None = None, limit: int = 2**64 - 1
+    ) -> None:
+        self.size, self.seed, self._new_tally = size, seed, tally
+        self.tally = None if tally is None else tally()
         self.used = self.seen = 0
         self._slack = size // 4  # more rows than that are thrown out together
         self._pieces: list[Piece] = []
         self._count = 0
         self._limit = np.uint64(limit)
 
-    def add(self, block: Block) -> None:
+    def add(self, block: Any) -> None:
+        """Look at the rows of a block."""
+        if self.tally is not None:
+            self.tally.add(block.y, block.weights)
         stop = block.start + len(block.weights)
         keys = row_keys(self.seed, SAMPLE, block.start, stop)
         heavy = block.weights > 0
         kept = heavy & (keys <= self._limit)
-        piece: Piece = (*block[1:], row_keys(self.seed, FOLD, block.start, stop), keys)
+        piece: Piece = (block.x, block.y, block.weights, block.fold_keys(self.seed), keys)
         if not kept.all():
             piece = tuple(part[kept] for part in piece)
         self.seen += len(keys)
@@ -143,10 +137,42 @@ class SampleDraw:
         self._pieces, self._count = [piece], len(piece[-1])
         return piece
 
+    @property
+    def count(self) -> int:
+        """How many rows there are to draw from here."""
+        return self._count
+
+    def empty(self) -> SampleDraw:
+        """A draw of the same kind, without a row yet."""
+        return SampleDraw(self.size, self.seed, self._new_tally)
+
+    def merge(self, other: SampleDraw) -> None:
+        """Add what was drawn of later rows."""
+        self._pieces += other._pieces
+        self._count += other._count
+        self.seen, self.used = self.seen + other.seen, self.used + other.used
+        if self._count > self.size + self._slack:
+            self.piece()
+        if self.tally is not None:
+            self.tally.merge(other.tally)
+
     def result(self) -> Sample:
-        return as_sample(self.piece(), self.seen, self.used)
+        """The sample; an error without a row to draw."""
+        if not self.seen:
+            raise ValueError("Found no rows: a minimum of 1 is required.")
+        if not self.used:
+            raise ValueError("'sample_weight' must have a positive entry. Got only zeros.")
+        x, y, weights, keys, _ = self.piece()
+        whole = len(keys) == self.used
+        return Sample(x, y, weights, keys, self.seen, self.used, whole, self.tally)
 
 
-def as_sample(piece: Piece, seen: int, used: int) -> Sample:
-    x, y, weights, keys, _ = piece
-    return Sample(x, y, weights, keys, seen, used, len(keys) == used)
+def join(pieces: list[Piece]) -> Piece:
+    """Pieces of several arrays, each put together."""
+    if len(pieces) == 1:
+        return pieces[0]
+    stacked = (
+        sparse.vstack(part, "csr") if sparse.issparse(part[0]) else np.concatenate(part)
+        for part in zip(*pieces)
+    )
+    return tuple(stacked)

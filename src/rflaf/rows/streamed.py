@@ -1,4 +1,4 @@
-"""Rows of arrays and of sources, checked, in blocks of a size of our choosing.
+"""Rows of sources, checked, in blocks of a size of our choosing.
 
 Sums over rows are rounded as the blocks fall. Whatever the blocks of a source are, they are cut and
 joined here to blocks of a fixed number of rows, so that the reader's choice changes no bit.
@@ -7,52 +7,41 @@ joined here to blocks of a fixed number of rows, so that the reader's choice cha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from rflaf.data import Source
+from rflaf.rows.in_memory import ArrayRows
+from rflaf.rows.protocol import Array, Block, Result, Rows, Tally
+from rflaf.rows.sample import Sample, SampleDraw, join
+from rflaf.rows.sources import Source
 
-Array = NDArray[Any]
-
-
-class Block(NamedTuple):
-    """Rows from number `start` on."""
-
-    start: int
-    x: Any
-    y: Array
-    weights: Array
+_READ_ROWS = 16384  # rows of a block while the sample is drawn,
+_READ_NUMBERS = 1 << 23  # with at most this many numbers in them
 
 
-class ArrayRows:
-    """Rows that are in memory and have been checked; the first has the number `first`."""
+class BlockCheck(Protocol):
+    """Makes arrays of what a block of a source has."""
 
-    def __init__(self, x: Any, y: Array, weights: Array, first: int = 0) -> None:
-        self.x, self.y, self.weights, self.first = x, y, weights, first
-        self.count = x.shape[0]
+    def inputs(self, X: Any) -> Array:
+        """X as an array of floats, with the columns of the first block. NaN may be in it."""
 
-    def blocks(self, size: int) -> Iterator[Block]:
-        """All rows, in blocks of `size`."""
-        for start in range(0, self.count, size):
-            rows = slice(start, start + size)
-            yield Block(self.first + start, self.x[rows], self.y[rows], self.weights[rows])
+    def targets(self, y: Any) -> Array:
+        """y as an array."""
 
 
-class CheckedRows:
+class SourceRows(Rows):
     """Rows of a source, checked as they come.
 
     Parameters
     ----------
     source : Source
-    check_x : callable
-        Makes an array of a block's X; is told whether it is the first of a fit.
-    check_y : callable, optional
-        Makes an array of a block's y. Without it the blocks' y and weights are not looked at.
-    first : bool
-        Whether the first block decides on the columns, as in a fit.
+    check : BlockCheck
+    max_bytes : int, optional
+        What a block may take while the sample is drawn.
+    labelled : bool
+        Whether blocks have targets and weights. If not, these are not looked at.
     start : int
         The number of the first row.
     """
@@ -60,17 +49,47 @@ class CheckedRows:
     def __init__(
         self,
         source: Source,
-        check_x: Callable[[Any, bool], Array],
-        check_y: Callable[[Any], Array] | None = None,
-        first: bool = True,
+        check: BlockCheck,
+        max_bytes: int | None = None,
+        labelled: bool = True,
         start: int = 0,
     ) -> None:
-        self._source, self._check_x, self._check_y = source, check_x, check_y
-        self._start = start
-        self._first = first  # whether the next block decides what the columns are
+        self._source, self._check_block, self._max_bytes = source, check, max_bytes
+        self._labelled, self._start = labelled, start
         self._dtype: Any = None
         self._y_shape: tuple[int, ...] | None = None
         self.count: int | None = None  # after the first pass
+        self._row_bytes = 0
+
+    def sample(
+        self, size: Callable[[Any], int], seed: int, tally: Callable[[], Tally] | None = None
+    ) -> Sample:
+        draw = SampleDraw(0, seed, tally)
+        for block in self.blocks(self._read_rows):
+            if not draw.seen:
+                draw = SampleDraw(size(block.x), seed, tally)
+            draw.add(block)
+        return draw.result()
+
+    def reduce(
+        self,
+        task: Callable[[Iterable[Block]], Result],
+        combine: Callable[[Result, Result], Result],
+        size: int,
+    ) -> Result:
+        return task(self.blocks(size))
+
+    def held(self, room: int) -> Rows:
+        # twice, while blocks are put together
+        if self.count is None or 2 * self.count * self._row_bytes > room:
+            return self
+        pieces = [block[1:4] for block in self.blocks(_READ_ROWS)]
+        x, y, weights = join(pieces)
+        return ArrayRows(x, y, weights, self._start)
+
+    def _read_rows(self, x: Array) -> int:
+        """Rows to read at once while the sample is drawn, for the first of them."""
+        return read_rows(x.shape[1], self._max_bytes)
 
     def blocks(self, size: int | Callable[[Array], int]) -> Iterator[Block]:
         """All rows, in blocks of `size`, or of what it says for the first X; the last has fewer."""
@@ -107,7 +126,9 @@ class CheckedRows:
             if rows == 0:
                 continue
             where = f"rows {start} to {start + rows - 1} of the source"
-            yield self._check(X, y, weight, rows, start, where)
+            block = self._check(X, y, weight, rows, start, where)
+            self._row_bytes = sum(part.nbytes for part in block) // rows
+            yield block
             start += rows
 
     def _check(
@@ -119,16 +140,15 @@ class CheckedRows:
                 "matrices are taken whole."
             )
         names = getattr(X, "column_names", getattr(X, "columns", []))
-        x = self._check_x(X, self._first)
-        self._first = False
+        x = self._check_block.inputs(X)
         self._dtype = self._dtype or x.dtype
         x = x.astype(self._dtype, copy=False)
         _check_finite(x, "X", start, where, names)
-        if self._check_y is None:
+        if not self._labelled:
             return x, np.zeros(rows), np.ones(rows)
         if y is None:
             raise ValueError(f"A fit needs blocks (X, y). Got X alone in {where}.")
-        target = self._check_y(y)
+        target = self._check_block.targets(y)
         self._y_shape = self._y_shape or (-1, *target.shape[1:])
         weights = np.ones(rows) if weight is None else np.asarray(weight, np.float64)
         for name, part, shape in (("y", target, self._y_shape), ("weight", weights, (-1,))):
@@ -143,13 +163,12 @@ class CheckedRows:
         return x, target, weights
 
 
-def join(pieces: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Pieces of several arrays, each put together."""
-    if len(pieces) == 1:
-        return pieces[0]
-    stacked = (sparse.vstack(part, "csr") if sparse.issparse(part[0]) else np.concatenate(part)
-               for part in zip(*pieces))  # fmt: skip
-    return tuple(stacked)
+def read_rows(d: int, max_bytes: int | None) -> int:
+    """Rows of a block of d inputs while the sample is drawn."""
+    rows = min(_READ_ROWS, _READ_NUMBERS // max(d, 1))
+    if max_bytes is not None:
+        rows = min(rows, max_bytes // 8 // (16 * max(d, 1) + 16))
+    return max(rows, 1)
 
 
 def _parts(block: Any) -> tuple[Any, Any, Any]:

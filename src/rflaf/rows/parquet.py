@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rflaf.data.sources import Source
+from rflaf.rows.sources import Source
 
 
 class Parquet(Source):
@@ -33,7 +33,7 @@ class Parquet(Source):
     >>> from pathlib import Path
     >>> import numpy as np, pyarrow, pyarrow.parquet
     >>> from rflaf import RFLAFRegressor
-    >>> from rflaf.data import Parquet
+    >>> from rflaf.rows import Parquet
     >>> a = np.linspace(-1, 1, 500)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "rows.parquet"

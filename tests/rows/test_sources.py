@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rflaf.data import Arrays, Blocks, Parquet, Source
+from rflaf.rows import Arrays, Blocks, Parquet, Source
 
 
 def test_blocks_start_again():

@@ -35,7 +35,7 @@ class Blocks(Source):
     --------
     >>> import numpy as np
     >>> from rflaf import RFLAFRegressor
-    >>> from rflaf.data import Blocks
+    >>> from rflaf.rows import Blocks
     >>> def read():
     ...     rng = np.random.default_rng(0)
     ...     for size in (300, 0, 200):
@@ -75,7 +75,7 @@ class Arrays(Source):
     Examples
     --------
     >>> import numpy as np
-    >>> from rflaf.data import Arrays
+    >>> from rflaf.rows import Arrays
     >>> [len(X) for X, y in Arrays(np.zeros((100_000, 2)), np.zeros(100_000))]
     [65536, 34464]
     """

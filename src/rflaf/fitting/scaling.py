@@ -10,7 +10,7 @@ from scipy import sparse
 
 Array = NDArray[Any]
 
-_FARTHEST = 1e15  # standard deviations; further out, sums of float32 products would overflow
+FARTHEST = 1e15  # standard deviations; further out, sums of float32 products would overflow
 
 
 def column_moments(x: Any, weights: Array) -> tuple[Array, Array]:
@@ -49,13 +49,13 @@ def standardise(x: Any, mean: Array, scale: Array, dtype: Any) -> Any:
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
     if sparse.issparse(x):
         scaled = x.tocsr() @ sparse.diags_array(inverse)
-        scaled.data = np.clip(scaled.data, -_FARTHEST, _FARTHEST)
+        scaled.data = np.clip(scaled.data, -FARTHEST, FARTHEST)
         return scaled.astype(dtype)
     out = np.empty(x.shape, dtype)
     for rows in _blocks(x.shape):
         with np.errstate(over="ignore"):
             scaled = (x[rows] - mean) * inverse
-        out[rows] = np.clip(scaled, -_FARTHEST, _FARTHEST)
+        out[rows] = np.clip(scaled, -FARTHEST, FARTHEST)
     return out
 
 

@@ -1,0 +1,104 @@
+"""Checks of what an estimator is given, which leave the estimator as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_feature_names, _check_sample_weight, validate_data
+
+from rflaf.rows import ArrayRows, Arrays, Rows, Source, SourceRows
+
+Array = NDArray[Any]
+
+FLOATS = [np.float64, np.float32]
+
+
+def is_streamed(X: Any) -> bool:
+    """Whether rows are read block by block, never all at once."""
+    return isinstance(X, Source | np.memmap)
+
+
+class InputCheck:
+    """Finds out what the columns are in the first rows it sees, and asks it of all others.
+
+    What it finds stands on an estimator of its own, and is published with the rest of a fit.
+
+    Parameters
+    ----------
+    kind : type
+        The estimator whose name errors have.
+    classes : bool
+        Whether targets are classes.
+    fitted : estimator, optional
+        One whose columns are asked for from the first row on.
+    """
+
+    def __init__(self, kind: type, classes: bool, fitted: BaseEstimator | None = None) -> None:
+        self.found = kind() if fitted is None else fitted
+        self.classes = classes
+        self._first = fitted is None
+
+    def columns(self) -> dict[str, Any]:
+        """The fitted attributes that describe the columns."""
+        names = ("n_features_in_", "feature_names_in_")
+        return {name: vars(self.found)[name] for name in names if name in vars(self.found)}
+
+    def like(self, X: Any) -> None:
+        """Take the columns from an array or a frame without rows."""
+        _check_feature_names(self.found, X, reset=True)
+        self.found.n_features_in_ = X.shape[1]
+        self._first = False
+
+    def inputs(self, X: Any) -> Array:
+        """A block of a source as an array; whether it is finite is seen later, with its place."""
+        x = validate_data(self.found, X, reset=self._first, dtype=FLOATS, ensure_all_finite=False)
+        self._first = False
+        return x
+
+    def targets(self, y: Any) -> Array:
+        """Targets of a block."""
+        if not self.classes:
+            return check_array(
+                y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y"
+            )
+        labels = column_or_1d(y)
+        if labels.dtype.kind == "O" and any(c is None or c != c for c in labels):
+            raise ValueError("Input y contains missing classes (None or NaN).")
+        if len(labels):
+            check_classification_targets(np.unique(labels))
+        return labels
+
+    def arrays(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
+        """All rows, checked at once."""
+        numbers: dict[str, Any] = {} if self.classes else {"multi_output": True, "y_numeric": True}
+        X, y = validate_data(
+            self.found, X, y, reset=self._first, accept_sparse="csr", dtype=FLOATS, **numbers
+        )
+        if self.classes:
+            check_classification_targets(y)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if weights.sum() <= 0:
+            raise ValueError("'sample_weight' must have a positive entry. Got only zeros.")
+        return X, y if self.classes else np.asarray(y, np.float64), weights
+
+    def rows(self, X: Any, y: Any, sample_weight: Any, max_bytes: int | None) -> Rows:
+        """The rows of a fit. Arrays are checked at once, what lies on disk as it is read."""
+        if not is_streamed(X):
+            return ArrayRows(*self.arrays(X, y, sample_weight))
+        if isinstance(X, Source):
+            if y is not None or sample_weight is not None:
+                raise ValueError(
+                    "With a source for 'X', targets and weights come from its blocks. Got 'y' or "
+                    "'sample_weight' besides."
+                )
+            return SourceRows(X, self, max_bytes)
+        if y is None:
+            raise ValueError(f"{type(self.found).__name__} requires y to be passed. Got None.")
+        if sample_weight is not None and np.ndim(sample_weight) == 0:
+            sample_weight = np.broadcast_to(np.float64(sample_weight), len(X))
+        return SourceRows(Arrays(X, y, sample_weight), self, max_bytes)

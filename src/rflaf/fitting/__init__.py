@@ -1,0 +1,18 @@
+"""From rows and frozen settings to a frozen result. No estimator is known here.
+
+`fit_regression` and `fit_classification` tell the whole way of a fit.
+"""
+
+from rflaf.fitting.classification import ClassificationFit, fit_classification
+from rflaf.fitting.regression import RegressionFit, extend_regression, fit_regression
+from rflaf.fitting.settings import FitSettings, Start
+
+__all__ = [
+    "ClassificationFit",
+    "FitSettings",
+    "RegressionFit",
+    "Start",
+    "extend_regression",
+    "fit_classification",
+    "fit_regression",
+]

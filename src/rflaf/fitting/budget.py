@@ -1,0 +1,112 @@
+"""How many bytes there are, and what they are spent on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from scipy import sparse
+
+SAMPLE_ROWS = 200_000  # rows that the activation is learned on, where there are more,
+_SAMPLE_NUMBERS = 1 << 28  # with at most this many numbers in them,
+_LEAST_SAMPLE = 1000  # and at least this many rows
+_BLOCK_NUMBERS = 1 << 23  # inputs or features of a block of rows
+_NARROW = 5000  # features up to which normal equations are taken where they fit: they give more
+_PASSES = 9000  # what sixty passes over the rows cost, in the time of a product in a Gram matrix
+_WIDE_FEATURES = 1 << 28  # of a block of rows: never held at once, but enough for all threads
+_WIDE_INPUTS = 1 << 24
+
+
+def free_bytes() -> int:
+    """Memory that this process can still take without pushing others out, as far as known."""
+    found = [_physical_bytes()]
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+        if "MemAvailable" in lines:
+            found.append(1024 * int(lines["MemAvailable"].split()[0]))
+    group = Path("/sys/fs/cgroup")  # a container's own limit
+    try:
+        limit = int((group / "memory.max").read_text())
+        found.append(max(limit - int((group / "memory.current").read_text()), 0))
+    except (OSError, ValueError):
+        pass
+    return min(found)
+
+
+def _physical_bytes() -> int:
+    try:
+        return int(os.sysconf("SC_PAGE_SIZE")) * int(os.sysconf("SC_PHYS_PAGES"))
+    except (ValueError, OSError, AttributeError):
+        return 1 << 33
+
+
+def gram_bytes(m: int) -> int:
+    """What normal equations take, with the copies that choosing the penalty makes."""
+    return 5 * 8 * (m + 1) ** 2
+
+
+def gram_fits(m: int, max_bytes: int | None) -> bool:
+    """Whether that is to be had."""
+    return gram_bytes(m) <= (_physical_bytes() if max_bytes is None else max_bytes)
+
+
+def check_gram(m: int, max_bytes: int | None) -> None:
+    """The second moments of the features take M² numbers several times over; say so at once."""
+    needed, limit = gram_bytes(m), _physical_bytes() if max_bytes is None else max_bytes
+    if needed > limit:
+        has = "This machine has" if max_bytes is None else "'max_bytes' allows"
+        raise MemoryError(
+            f"n_components={m} needs {_gigabytes(needed)} for the features' second moments. "
+            f"{has} {_gigabytes(limit)}, enough for n_components={int((limit / 40) ** 0.5) - 1}."
+        )
+
+
+def _gigabytes(count: float) -> str:
+    return f"{count / 1e9:.3g} GB"
+
+
+def sample_rows(x: Any, max_bytes: int | None) -> int:
+    """How many rows to learn the activation on, for inputs like x.
+
+    A fixed number, so that the same rows give the same model on every machine, unless `max_bytes`
+    is given or the machine has hardly any. A row is held up to three times while the sample is
+    drawn.
+    """
+    if sparse.issparse(x):  # it is in memory, and a few of its rows hardly show a column
+        return SAMPLE_ROWS
+    d, itemsize = x.shape[1], x.dtype.itemsize
+    room = _physical_bytes() // 4 if max_bytes is None else max_bytes // 2
+    fits = room // (3 * itemsize * d + 64)
+    return max(min(SAMPLE_ROWS, _SAMPLE_NUMBERS // d, fits), _LEAST_SAMPLE)
+
+
+def block_rows(m: int, d: int, max_bytes: int | None) -> int:
+    """Rows of a block for the last solve; they do not depend on how the rows are read."""
+    rows = _BLOCK_NUMBERS // max(m, d)
+    if max_bytes is not None:  # inputs twice, Z, features and their weighted copy
+        rows = min(rows, max_bytes // 8 // (16 * d + 16 * m))
+    return max(rows, 1)
+
+
+def kept_bytes(max_bytes: int | None) -> int:
+    """What may be kept of Z, and as much again of the features, between passes over the rows."""
+    return (free_bytes() // 4 if max_bytes is None else max_bytes) // 4
+
+
+def takes_cg(solver: str, n: int, m: int, max_bytes: int | None) -> bool:
+    """Whether conjugate gradients are asked for, or, for "auto", are the better choice."""
+    if solver != "auto":
+        return solver == "cg"
+    if not gram_fits(m, max_bytes):
+        return True
+    return m > _NARROW and n * m**2 + 4 * m**3 > _PASSES * n * m
+
+
+def wide_block_rows(m: int, d: int, max_bytes: int | None) -> int:
+    """Rows of a block for conjugate gradients."""
+    rows = min(_WIDE_FEATURES // m, _WIDE_INPUTS // max(d, 1))
+    if max_bytes is not None:  # inputs as they are read, standardised, and a part of them
+        rows = min(rows, max_bytes // 8 // (16 * max(d, 1)))
+    return max(1, rows)

@@ -1,0 +1,114 @@
+"""Counting the classes of rows that come in blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class ClassTally:
+    """The classes seen, and the weight of their rows."""
+
+    def __init__(self) -> None:
+        self.classes: Array = np.zeros(0)
+        self.weights = np.zeros(0)
+
+    def add(self, y: Array, weights: Array) -> None:
+        """Count rows."""
+        values, codes = np.unique(y, return_inverse=True)
+        self._count(values, np.bincount(codes.ravel(), weights=weights, minlength=len(values)))
+
+    def merge(self, other: ClassTally) -> None:
+        """Add what another tally has counted."""
+        if len(other.classes):
+            self._count(other.classes, other.weights)
+
+    def _count(self, classes: Array, weights: Array) -> None:
+        every = np.union1d(self.classes, classes) if self.classes.size else classes
+        old = self.classes, self.weights
+        self.classes, self.weights = every, np.zeros(len(every))
+        for names, weight in (old, (classes, weights)):
+            if len(names):
+                self.weights[np.searchsorted(every, names)] += weight
+
+    def encoding(self, class_weight: Any) -> ClassEncoding:
+        """The classes and the weight of each; an error where fewer than two are left."""
+        if len(self.classes) < 2:
+            raise ValueError(
+                "A classifier needs samples of at least 2 classes. Got one class: "
+                f"{self.classes[0]!r}."
+            )
+        by_class = self._class_weights(class_weight)
+        if np.min(by_class) < 0:
+            raise ValueError(f"'class_weight' must not be negative. Got {by_class.min()}.")
+        if np.count_nonzero(self.weights * by_class > 0) < 2:
+            raise ValueError(
+                "A classifier needs at least 2 classes with a positive weight. Got fewer."
+            )
+        return ClassEncoding(self.classes, by_class, float(self.weights @ by_class))
+
+    def _class_weights(self, class_weight: Any) -> Array:
+        if class_weight is None:
+            return np.ones(len(self.classes))
+        if class_weight == "balanced":
+            # rows of weight zero have no part in it, a row of weight 2 counts twice
+            there = self.weights > 0
+            share = self.weights.sum() / np.count_nonzero(there) if there.any() else 0.0
+            balanced = np.divide(share, self.weights, out=np.zeros(len(there)), where=there)
+            # the order of the rows, which blocks and partitions change, must not be seen
+            return np.array([float(f"{weight:.12g}") for weight in balanced])
+        names = self.classes.tolist()
+        unknown = [name for name in class_weight if name not in names]
+        if unknown:
+            raise ValueError(
+                f"'class_weight' must have classes of 'y' as keys. Got {unknown[0]!r} besides."
+            )
+        return np.array([float(class_weight.get(name, 1.0)) for name in names])
+
+
+@dataclass(frozen=True)
+class ClassEncoding:
+    """Classes as numbers.
+
+    Attributes
+    ----------
+    classes, weights : array
+        The classes in their order, and what the weights of their rows are multiplied by.
+    total : float
+        The weight of all rows, so multiplied.
+    """
+
+    classes: Array
+    weights: Array
+    total: float
+
+    def encode(self, y: Array, weights: Array) -> tuple[NDArray[np.intp], Array]:
+        """The place of each label among the classes, and the rows' weights."""
+        codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
+        strange = self.classes[codes] != y
+        if np.any(strange):
+            raise ValueError(
+                f"The source gave the class {y[strange][0]!r} in a later pass, and not in the "
+                "first. Expected the same rows in every pass."
+            )
+        return codes, weights * self.weights[codes]
+
+    def as_numbers(self, codes: Array, weights: Array) -> tuple[Array, float]:
+        """A column per class (one for two), centred and of unit variance on the whole.
+
+        Returns the standard deviation that they were divided by, too.
+        """
+        numbers = np.eye(len(self.classes))[codes]
+        if numbers.shape[1] == 2:
+            numbers = numbers[:, 1:]
+        share = weights / weights.sum()
+        numbers -= share @ numbers
+        spread = float(np.sqrt(np.mean(share @ numbers**2)))
+        if spread == 0:  # a sample may miss a rare class
+            return numbers, 1.0
+        return numbers / spread, spread

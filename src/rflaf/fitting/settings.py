@@ -1,0 +1,68 @@
+"""What a fit is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf.bases import Basis
+from rflaf.solvers.starts import Kind, Learned
+
+Array = NDArray[Any]
+
+FEW_ROWS = 100  # below this nothing can be held out, and the activation is not learned
+
+
+@dataclass(frozen=True)
+class Start:
+    """What an earlier fit has learned, to go on from."""
+
+    basis: Basis
+    learned: Learned
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """The parameters of an estimator, resolved.
+
+    Attributes
+    ----------
+    basis : Basis
+    coefficients : array of N, optional
+        Those of an activation that is given, and not to be learned.
+    alpha : float, optional
+        A penalty to keep.
+    seed : int
+        Everything that is drawn follows from it.
+    start : Start, optional
+        Where learning starts from, if that is of a kind that is possible now.
+    class_weight : dict, "balanced" or None
+        For classification.
+    """
+
+    n_components: int
+    basis: Basis
+    seed: int
+    coefficients: Array | None = None
+    metric: str = "auto"
+    alpha: float | None = None
+    solver: str = "auto"
+    fit_intercept: bool = True
+    validation_fraction: float = 0.1
+    max_iter: int = 140
+    tol: float = 1e-3
+    l1: float = 0.0
+    smoothness: float = 0.0
+    projection: str = "gaussian"
+    max_bytes: int | None = None
+    verbose: int = 0
+    start: Start | None = None
+    class_weight: Any = None
+
+    def rng(self, *purpose: int) -> np.random.Generator:
+        """A generator for one purpose; without any, for W and learning."""
+        return np.random.default_rng([self.seed, *purpose] if purpose else self.seed)

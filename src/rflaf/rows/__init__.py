@@ -1,0 +1,25 @@
+"""Rows that come in blocks: from files, from functions, from arrays on disk.
+
+A source gives its blocks as often as it is asked, and `fit` and `predict` of the estimators take it
+in place of arrays. A block is X, (X, y) or (X, y, weight), of any number of rows, arrays or frames.
+`Rows` is what fits ask of rows, whatever they come from.
+"""
+
+from rflaf.rows.in_memory import ArrayRows
+from rflaf.rows.parquet import Parquet
+from rflaf.rows.protocol import Block, Rows
+from rflaf.rows.sample import Sample
+from rflaf.rows.sources import Arrays, Blocks, Source
+from rflaf.rows.streamed import SourceRows
+
+__all__ = [
+    "ArrayRows",
+    "Arrays",
+    "Block",
+    "Blocks",
+    "Parquet",
+    "Rows",
+    "Sample",
+    "Source",
+    "SourceRows",
+]

@@ -1,0 +1,80 @@
+"""What a fit asks of its rows, wherever they are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from numpy.typing import NDArray
+
+from rflaf.rows.sample import Keys, Sample, fold_keys
+
+Array = NDArray[Any]
+Result = TypeVar("Result")
+
+
+class Block(NamedTuple):
+    """Rows from number `start` on.
+
+    `keys` decide on their folds. Where they are None, they follow from the rows' numbers.
+    """
+
+    start: int
+    x: Any
+    y: Array
+    weights: Array
+    keys: Keys | None = None
+
+    def fold_keys(self, seed: int) -> Keys:
+        """What decides on the folds of these rows."""
+        if self.keys is not None:
+            return self.keys
+        return fold_keys(seed, self.start, self.start + len(self.weights))
+
+
+class Tally(Protocol):
+    """Counts something while the sample is drawn."""
+
+    def add(self, y: Array, weights: Array) -> None:
+        """Count rows."""
+
+    def merge(self, other: Any) -> None:
+        """Add what another tally has counted."""
+
+
+class Rows(ABC):
+    """The rows of a fit: arrays, a source of blocks, or the partitions of a cluster."""
+
+    @abstractmethod
+    def sample(
+        self, size: Callable[[Any], int], seed: int, tally: Callable[[], Tally] | None = None
+    ) -> Sample:
+        """Rows drawn at random, without replacement, among those of positive weight.
+
+        Parameters
+        ----------
+        size : callable
+            How many to draw, for inputs like some that it is given.
+        seed : int
+            The same seed gives the same rows, whatever the blocks they come in.
+        tally : callable, optional
+            Makes a tally of all rows, which is `Sample.tally` in the end.
+        """
+
+    @abstractmethod
+    def reduce(
+        self,
+        task: Callable[[Iterable[Block]], Result],
+        combine: Callable[[Result, Result], Result],
+        size: int,
+    ) -> Result:
+        """A pass over all rows, in blocks of `size`.
+
+        `task` makes a result of blocks in their order; where the rows lie in several places, it
+        runs in each, and `combine` joins the results. Both may be sent to another process.
+        """
+
+    @abstractmethod
+    def held(self, room: int) -> Rows:
+        """The same rows, at hand for many passes where they fit into `room` bytes."""

@@ -1,0 +1,75 @@
+"""L-BFGS for a smooth convex function whose unknowns have been scaled to unit curvature.
+
+scipy's takes a first step of length 1 / |gradient|, whatever the scale, and has no way to say that
+the unknowns are scaled already. Here the first step tried is always the whole one, and the end is
+told by the gradient: half its square is about what is still to gain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float64 = NDArray[np.float64]
+_MEMORY = 12  # steps that are remembered
+_ENOUGH = 1e-4  # of the gain that the slope promises, for a step to be taken
+_SHORTEST = 1e-6
+
+
+def minimise(
+    value: Callable[[Float64], tuple[float, Float64]], start: Float64, tol: float, max_iter: int
+) -> tuple[Float64, int]:
+    """Where the function is within `tol` of its least, relatively, and the steps that took.
+
+    `value` gives the function and its gradient.
+    """
+    x = start
+    f, g = value(x)
+    pairs: list[tuple[Float64, Float64, float]] = []
+    for step in range(max_iter):
+        if 0.5 * float(np.sum(g * g)) <= tol * abs(f):
+            return x, step
+        direction = -_apply_inverse(g, pairs)
+        slope = float(np.sum(direction * g))
+        if slope >= 0:  # rounding
+            return x, step
+        length = 1.0
+        while True:
+            new = x + length * direction
+            f_new, g_new = value(new)
+            if f_new <= f + _ENOUGH * length * slope:
+                break
+            length *= _shorter(f, f_new, length, slope)
+            if length < _SHORTEST:
+                return x, step
+        s, y = new - x, g_new - g
+        curve = float(np.sum(s * y))
+        if curve > 1e-12 * float(np.sum(y * y)):
+            pairs = [*pairs, (s, y, 1 / curve)][-_MEMORY:]
+        x, f, g = new, f_new, g_new
+    return x, max_iter
+
+
+def _shorter(f: float, f_new: float, length: float, slope: float) -> float:
+    """By what to shorten a step: the least of the parabola through what is known."""
+    bend = f_new - f - length * slope
+    best = -0.5 * length * slope / bend if np.isfinite(bend) and bend > 0 else 0.5
+    return float(np.clip(best, 0.1, 0.5))
+
+
+def _apply_inverse(g: Float64, pairs: list[tuple[Float64, Float64, float]]) -> Any:
+    """The inverse Hessian that the remembered steps tell of, times g; without any, g itself."""
+    q, shares = g.copy(), []
+    for s, y, inverse in reversed(pairs):
+        share = inverse * float(np.sum(s * q))
+        q -= share * y
+        shares.append(share)
+    if pairs:
+        s, y, inverse = pairs[-1]
+        q *= 1 / (inverse * float(np.sum(y * y)))
+    for (s, y, inverse), share in zip(pairs, reversed(shares)):
+        q += (share - inverse * float(np.sum(y * q))) * s
+    return q
