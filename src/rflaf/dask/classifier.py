@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from sklearn.base import _fit_context
@@ -31,8 +30,7 @@ class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DaskRFLAFClassifier:
         """Learn from Dask arrays or frames X, n × d, and classes y."""
         check, rows = self._open(X, y, sample_weight, classes=True)
-        settings = replace(self._fit_settings(), class_weight=self.class_weight)
-        self._publish_fit(check, fit_classification(rows, settings))
+        self._publish_fit(check, fit_classification(rows, self._fit_settings()))
         return self
 
     def predict(self, X: Any) -> Any:

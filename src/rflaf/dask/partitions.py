@@ -10,6 +10,7 @@ import dask
 import numpy as np
 
 from rflaf.dask.collections import Partitions
+from rflaf.fused.threads import use_threads
 from rflaf.rows import ArrayRows, Block, Blocks, Rows, Sample, SourceRows
 from rflaf.rows.protocol import Result, Tally
 from rflaf.rows.sample import SampleDraw
@@ -151,7 +152,8 @@ def merge_draws(draws: list[SampleDraw]) -> SampleDraw:
 
 def run_task(task: Callable[[Iterable[Block]], Result], rows: ArrayRows | None, size: int) -> Any:
     """What a task makes of a partition."""
-    return task(_blocks(rows, size))
+    with use_threads(None):
+        return task(_blocks(rows, size))
 
 
 def _blocks(rows: ArrayRows | None, size: int) -> Iterator[Block]:

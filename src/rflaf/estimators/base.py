@@ -14,15 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rflaf import fused
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, get_basis
 from rflaf.estimators.inspection import InspectionMixin, warn_of_coverage
 from rflaf.estimators.validation import FLOATS, InputCheck, is_streamed
-from rflaf.fitting import FitSettings, Start
+from rflaf.fitting import Choice, FitSettings, Member, Start
 from rflaf.fitting.budget import block_rows
-from rflaf.fitting.learn import FittedLayer
-from rflaf.fitting.scaling import standardise
+from rflaf.fitting.inputs import FORMS
 from rflaf.projection import PROJECTIONS
 from rflaf.rows import ArrayRows, Arrays, Source, SourceRows
 from rflaf.solvers import Learned
@@ -31,17 +29,24 @@ Array = NDArray[Any]
 
 # What belongs to an estimator as its parameters do, and comes from no fit: scikit-learn's settings.
 _SETTINGS = ("_metadata_request", "_sklearn_output_config")
+# Parameters that a fit takes as they are
+_AS_THEY_ARE = (
+    *("metric", "input_form", "solver", "fit_intercept", "validation_fraction", "max_iter", "tol"),
+    *("l1", "smoothness", "projection", "max_bytes", "n_jobs", "verbose", "class_weight"),
+)
 
 
 class BaseRFLAF(InspectionMixin, BaseEstimator):
     """Common part of RFLAFRegressor and RFLAFClassifier."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "activation": [StrOptions({*LEARNABLE_BASES, *FIXED_ACTIVATIONS}), Basis, Activation],
         "n_basis": [Interval(Integral, 1, None, closed="left")],
         "grid": [tuple, list],
         "metric": [StrOptions({"auto", "full", "diagonal", "none"})],
+        "input_form": [StrOptions({"auto", *FORMS})],
+        "n_members": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 0.5, closed="neither")],
@@ -52,29 +57,33 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         "projection": [StrOptions(set(PROJECTIONS))],
         "max_bytes": [Interval(Integral, 1, None, closed="left"), None],
         "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
 
     def __init__(
         self,
-        n_components: int = 1000,
+        n_components: int | str = "auto",
         *,
         activation: str | Basis | Activation = "rbf",
         n_basis: int = 32,
         grid: tuple[float, float] = (-2.0, 2.0),
         metric: str = "auto",
+        input_form: str = "auto",
+        n_members: int | str = "auto",
         alpha: float | str = "auto",
         solver: str = "auto",
         fit_intercept: bool = True,
         validation_fraction: float = 0.1,
-        max_iter: int = 140,
-        tol: float = 1e-3,
+        max_iter: int = 80,
+        tol: float = 0.02,
         l1: float = 0.0,
         smoothness: float = 0.0,
         projection: str = "gaussian",
         max_bytes: int | None = None,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -83,6 +92,8 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         self.n_basis = n_basis
         self.grid = grid
         self.metric = metric
+        self.input_form = input_form
+        self.n_members = n_members
         self.alpha = alpha
         self.solver = solver
         self.fit_intercept = fit_intercept
@@ -94,6 +105,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         self.projection = projection
         self.max_bytes = max_bytes
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -103,25 +115,14 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         """The parameters as a fit takes them."""
         basis, coefficients = self._resolve_basis()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        return FitSettings(
-            n_components=int(self.n_components),
-            basis=basis,
-            seed=seed,
-            coefficients=coefficients,
-            metric=self.metric,
-            alpha=None if self.alpha == "auto" else float(self.alpha),
-            solver=self.solver,
-            fit_intercept=self.fit_intercept,
-            validation_fraction=self.validation_fraction,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            l1=self.l1,
-            smoothness=self.smoothness,
-            projection=self.projection,
-            max_bytes=self.max_bytes,
-            verbose=self.verbose,
-            start=self._start() if self.warm_start else None,
-        )
+        given: dict[str, Any] = {
+            name: getattr(self, name) for name in _AS_THEY_ARE if hasattr(self, name)
+        }
+        for name in ("n_components", "n_members", "alpha"):
+            value = getattr(self, name)
+            given[name] = None if value == "auto" else value
+        start = self._start() if self.warm_start else None
+        return FitSettings(basis=basis, seed=seed, coefficients=coefficients, start=start, **given)
 
     def _resolve_basis(self) -> tuple[Basis, Array | None]:
         """The basis, and coefficients where they are given and not to be learned."""
@@ -137,21 +138,27 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         if not getattr(self, "history_", None):
             return None
         learned = Learned(self.activation_.coefficients, self.metric_, self.alpha_)
-        return Start(self.activation_.basis, learned, self.metric_kind_)
+        choice = Choice(self.input_form_, self.metric_kind_)
+        return Start(self.activation_.basis, learned, choice, self.n_features_in_)
 
-    def _publish(self, columns: dict[str, Any], layer: FittedLayer, **attributes: Any) -> None:
+    def _publish(self, columns: dict[str, Any], members: list[Member], **attributes: Any) -> None:
         """Replace all fitted attributes in one step: there is no moment with some of each fit."""
-        warn_of_coverage(layer.coverage, layer.activation.basis)
+        first = members[0]
+        layer = first.layer
+        warn_of_coverage(min(m.layer.coverage for m in members), layer.activation.basis)
         kept = {*self.get_params(deep=False), *self._settings}
         state = {name: value for name, value in vars(self).items() if name in kept}
         state |= columns
         state |= {
-            "mean_": layer.mean,
-            "scale_": layer.scale,
+            "members_": members,
+            "mean_": layer.form.mean,
+            "scale_": layer.form.scale,
+            "input_form_": layer.form.name,
             "components_": layer.components,
             "activation_": layer.activation,
             "metric_": layer.metric,
             "metric_kind_": layer.kind,
+            "alpha_": first.alpha,
             "history_": layer.history,
             "n_iter_": max(len(layer.history), 1),  # the last solve counts if nothing is learned
             "grid_coverage_": layer.coverage,
@@ -159,35 +166,18 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         }
         self.__dict__ = state | attributes
 
-    def scaled_coef(self) -> tuple[Array, Array]:
-        """Output weights, M × C, of at most 1 in each column, and the factors of the columns.
-
-        Predictions are computed with the former, so that float32 need not hold the target's units.
-        """
-        v = self.coef_.reshape(self.coef_.shape[0], -1)
-        largest = np.abs(v).max(axis=0)
-        unit = np.where(largest > 0, largest, 1.0)
-        return v / unit, unit
-
     def _scores(self, X: Any) -> Array:
-        """Phi V + intercept, n × C, block by block, in the precision of X."""
+        """The mean of the members' scores, n × C, block by block, in the precision of X."""
         return np.concatenate([self._block_scores(x) for x in self._input_blocks(X)])
 
     def _block_scores(self, X: Any) -> Array:
-        v, unit = self.scaled_coef()
-        sigma = self.activation_.table()
-        with np.errstate(over="ignore", invalid="ignore"):
-            out = fused.predict_inputs(sigma, self._standardised(X), self.components_, v)
-        if not np.isfinite(out).all():
+        scores = sum(member.scores(X) for member in self.members_) / len(self.members_)
+        if not np.isfinite(scores).all():
             raise ValueError(
                 f"The activation {self.activation_.basis!r} overflows on some rows of X, which lie "
                 "too far from those of the fit. Take another 'activation', such as 'chebyshev'."
             )
-        scores = np.asarray(out, np.float64) * unit + self.intercept_
-        return scores.astype(X.dtype, copy=False)
-
-    def _standardised(self, X: Any) -> Any:
-        return standardise(X, self.mean_, self.scale_, self.components_.dtype)
+        return np.asarray(scores).astype(X.dtype, copy=False)
 
     def _input_blocks(self, X: Any) -> Iterator[Any]:
         """The rows of arrays or of a source, checked, in blocks."""
@@ -226,3 +216,12 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.non_deterministic = False
         return tags
+
+
+def spread_rows(found: Array, numbers: Array, count: int) -> Array | None:
+    """What was found for some rows among all; None where these are not the rows of arrays."""
+    if not len(numbers) or numbers[-1] >= count or len(numbers) < 0.5 * count:
+        return None
+    out = np.full((count, *found.shape[1:]), np.nan)
+    out[numbers] = found
+    return out

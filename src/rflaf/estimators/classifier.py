@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,24 +60,27 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
 
     def __init__(
         self,
-        n_components: int = 1000,
+        n_components: int | str = "auto",
         *,
         activation: str | Basis | Activation = "rbf",
         n_basis: int = 32,
         grid: tuple[float, float] = (-2.0, 2.0),
         metric: str = "auto",
+        input_form: str = "auto",
+        n_members: int | str = "auto",
         alpha: float | str = "auto",
         solver: str = "auto",
         fit_intercept: bool = True,
         class_weight: Any = None,
         validation_fraction: float = 0.1,
-        max_iter: int = 140,
-        tol: float = 1e-3,
+        max_iter: int = 80,
+        tol: float = 0.02,
         l1: float = 0.0,
         smoothness: float = 0.0,
         projection: str = "gaussian",
         max_bytes: int | None = None,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -88,6 +90,8 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
             n_basis=n_basis,
             grid=grid,
             metric=metric,
+            input_form=input_form,
+            n_members=n_members,
             alpha=alpha,
             solver=solver,
             fit_intercept=fit_intercept,
@@ -99,6 +103,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
             projection=projection,
             max_bytes=max_bytes,
             warm_start=warm_start,
+            n_jobs=n_jobs,
             random_state=random_state,
             verbose=verbose,
         )
@@ -114,19 +119,21 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         """
         check = InputCheck(type(self), classes=True)
         rows = check.rows(X, y, sample_weight, self.max_bytes)
-        settings = replace(self._fit_settings(), class_weight=self.class_weight)
-        self._publish_fit(check, fit_classification(rows, settings))
+        self._publish_fit(check, fit_classification(rows, self._fit_settings()))
         return self
 
     def _publish_fit(self, check: InputCheck, fit: ClassificationFit) -> None:
+        first = fit.members[0]
         self._publish(
             check.columns(),
-            fit.layer,
+            fit.members,
             classes_=fit.classes,
-            coef_=fit.coef,
-            intercept_=fit.intercept,
-            alpha_=fit.alpha,
+            coef_=first.coef,
+            intercept_=first.intercept,
             alpha_path_=fit.alpha_path,
+            form_path_=fit.form_path,
+            oof_score_=fit.oof_score,
+            temperature_=fit.temperature,
         )
 
     def decision_function(self, X: Any) -> Array:

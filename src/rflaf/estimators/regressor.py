@@ -9,19 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from rflaf.estimators.base import Array, BaseRFLAF
+from rflaf.estimators.base import Array, BaseRFLAF, spread_rows
 from rflaf.estimators.inspection import caller_level
 from rflaf.estimators.validation import InputCheck
-from rflaf.fitting.regression import (
-    POSTERIOR_WIDTH,
-    RegressionFit,
-    extend_regression,
-    fit_regression,
-)
+from rflaf.fitting.regression import RegressionFit, extend_regression, fit_regression
 from rflaf.rows import ArrayRows, Source
-from rflaf.solvers.ridge import prediction_spread
 
 
 @dataclass(frozen=True)
@@ -172,8 +165,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
 
     def _more_rows(self, arrays: tuple[Any, Array, Array], fit: RegressionFit) -> ArrayRows:
         """Rows to add to a fit, checked against it."""
-        m, outputs = fit.coef.shape
-        if self.n_components != m:
+        m, outputs = fit.members[0].coef.shape
+        if self.n_components not in ("auto", m):
             raise ValueError(
                 f"'n_components' was {m} in the first call of partial_fit, and cannot change. "
                 f"Got {self.n_components}."
@@ -188,23 +181,26 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     def _publish_fit(
         self, check: InputCheck, fit: RegressionFit, partial: PartialState | None = None
     ) -> None:
-        single = fit.single_target
+        first, single = fit.members[0], fit.target.single
         self._publish(
             check.columns(),
-            fit.layer,
-            coef_=fit.coef[:, 0] if single else fit.coef,
-            intercept_=float(fit.intercept[0]) if single else fit.intercept,
-            alpha_=fit.alpha,
+            fit.members,
+            coef_=first.coef[:, 0] if single else first.coef,
+            intercept_=float(first.intercept[0]) if single else first.intercept,
             alpha_path_=fit.alpha_path,
+            form_path_=fit.form_path,
             noise_=float(fit.noise[0]) if single else fit.noise,
-            posterior_=fit.posterior,
+            oof_prediction_=self._decided(
+                spread_rows(fit.oof_prediction, fit.sample_numbers, fit.rows_seen), single
+            ),
+            oof_score_=fit.oof_score,
             **({} if partial is None else {"_partial": partial}),
         )
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictions of X's precision; with `return_std` also the standard deviation of each.
 
-        The deviation is that of a new observation: noise, and what the weights do not know.
+        The deviation is that of a new observation.
         """
         prediction = self._decide(self._scores(X))
         if not return_std:
@@ -212,20 +208,20 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         return prediction, self.predict_std(X)
 
     def predict_std(self, X: Any) -> Array:
-        """The standard deviation of a new observation at each row of X."""
-        check_is_fitted(self)
-        if self.posterior_ is None:
-            raise ValueError(
-                f"'return_std' needs n_components of at most {POSTERIOR_WIDTH} and the exact "
-                f"solver. Got n_components={self.n_components}, solver={self.solver!r}."
-            )
-        noise, sigma, w = np.atleast_1d(self.noise_), self.activation_.table(), self.components_
+        """The standard deviation of a new observation at each row of X.
+
+        It is the noise that rows outside a member's fold show, and how far the members disagree.
+        """
         found = []
-        for rows in self._input_blocks(X):
-            x = self._standardised(rows)
-            spread = prediction_spread(sigma, x, w, self.posterior_, self.fit_intercept)
-            found.append((spread[:, None] * noise).astype(rows.dtype))
+        for x in self._input_blocks(X):
+            scores = np.array([member.scores(x) for member in self.members_])
+            variance = scores.var(axis=0) + np.atleast_1d(self.noise_) ** 2
+            found.append(np.sqrt(variance).astype(x.dtype))
         return self._decide(np.concatenate(found))
 
     def _decide(self, scores: Array) -> Array:
-        return scores[:, 0] if self.coef_.ndim == 1 else scores
+        return self._decided(scores, self.coef_.ndim == 1)
+
+    @staticmethod
+    def _decided(scores: Array, single: bool) -> Array:
+        return scores[:, 0] if single else scores

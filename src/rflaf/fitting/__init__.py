@@ -5,11 +5,14 @@
 
 from rflaf.fitting.classification import ClassificationFit, fit_classification
 from rflaf.fitting.regression import RegressionFit, extend_regression, fit_regression
-from rflaf.fitting.settings import FitSettings, Start
+from rflaf.fitting.members import Member
+from rflaf.fitting.settings import Choice, FitSettings, Start
 
 __all__ = [
+    "Choice",
     "ClassificationFit",
     "FitSettings",
+    "Member",
     "RegressionFit",
     "Start",
     "extend_regression",

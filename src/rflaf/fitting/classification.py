@@ -7,23 +7,39 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize
 
 from rflaf import fused
 from rflaf.fitting import budget
 from rflaf.fitting.classes import ClassEncoding, ClassTally
-from rflaf.fitting.learn import FittedLayer, learn_layer, quiet_blas
+from rflaf.fitting.learn import Examples, FittedLayer
+from rflaf.fitting.members import (
+    FoldPlan,
+    Member,
+    learn_members,
+    plan_folds,
+    resolve,
+    rotations,
+)
 from rflaf.fitting.scaling import column_moments
 from rflaf.fitting.settings import FEW_ROWS, FitSettings
+from rflaf.fused.threads import use_threads
 from rflaf.rows import ArrayRows, Block, Rows, Sample
-from rflaf.rows.sample import fold_cuts, fold_numbers
 from rflaf.solvers.features import check_finite, project
 from rflaf.solvers.result import Solution
-from rflaf.solvers.softmax import ClassRows, SoftmaxSettings, fit_few, fit_softmax
+from rflaf.solvers.softmax import (
+    ClassRows,
+    SoftmaxProblem,
+    SoftmaxSettings,
+    cross_entropy,
+    fit_few,
+    fit_softmax,
+)
 
 Array = NDArray[Any]
 
 _FEW_ROWS_PENALTY = 1e-4  # of the features' total variance, where no rows can be held out
-_LEAST_HELD = 100  # rows that choose the penalty, or a third of all
+_HOTTEST = 3.0  # what scores are divided by, or multiplied by, at most
 
 
 @dataclass(frozen=True)
@@ -32,117 +48,188 @@ class ClassificationFit:
 
     Attributes
     ----------
-    layer : FittedLayer
-    classes : array
-    coef, intercept : array, M × C and C
+    members : list of Member
         With two classes there is one output, the log-odds of the second.
-    alpha, alpha_path : float, list of dict
-        The penalty, and what was tried.
+    classes : array
+    alpha_path, form_path : list of dict
+        Penalties, and forms and kinds, that were tried, with their held-out losses.
+    oof_scores : array, n × C
+        For each row of the sample the scores of a model that has not seen it; NaN where every
+        member has.
+    oof_score : float
+        The share of these rows whose class they find.
+    temperature : float
+        What the scores were divided by, for these rows' sake.
+    sample_numbers : array of int
+        The rows of the sample among all.
     """
 
-    layer: FittedLayer
+    members: list[Member]
     classes: Array
-    coef: Array
-    intercept: Array
-    alpha: float
     alpha_path: list[dict[str, Any]]
+    form_path: list[dict[str, Any]]
+    oof_scores: Array
+    oof_score: float
+    temperature: float
+    sample_numbers: Array
 
 
 @dataclass(frozen=True)
 class PrepareClasses:
-    """Rows of positive weight, standardised, with classes as numbers."""
+    """Rows of positive weight in their form, with classes as numbers; without those of `fold`."""
 
     layer: FittedLayer
     encoding: ClassEncoding
+    seed: int
+    plan: FoldPlan
+    fold: int | None
 
     def __call__(self, block: Block) -> Block:
         codes, weights = self.encoding.encode(block.y, block.weights)
         x, used = block.x, weights > 0
+        if self.fold is not None:
+            used &= self.plan.folds(block.fold_keys(self.seed)) != self.fold
         if not used.all():
             x, codes, weights = x[used], codes[used], weights[used]
         return Block(block.start, self.layer.inputs(x), codes, weights)
 
 
+@dataclass(frozen=True)
+class _Task:
+    """What the steps of a fit share."""
+
+    sample: Sample  # with classes as numbers
+    fold: NDArray[np.intp]
+    plan: FoldPlan
+    encoding: ClassEncoding
+    spread: float  # of the classes as numbers
+    settings: FitSettings
+
+
 def fit_classification(rows: Rows, settings: FitSettings) -> ClassificationFit:
     """Learn a model of rows and their classes.
 
-    One pass draws a sample and counts the classes. On the sample activation and metric are learned
-    with the classes as numbers, and then the penalty of a logistic regression; the last fit of the
-    output weights takes all rows, in as many passes as it has steps.
+    One pass draws a sample and counts the classes. On the sample the form of the inputs is chosen,
+    and activation and metric of each member are learned with the classes as numbers; then comes
+    logistic regression, whose penalty held-out rows choose. Its last fit takes all rows, in as
+    many passes as it has steps.
     """
-    m, max_bytes = settings.n_components, settings.max_bytes
-    budget.check_gram(m, max_bytes)
+    max_bytes = settings.max_bytes
+    if settings.n_components is not None:
+        budget.check_gram(settings.n_components, max_bytes)
     sample = rows.sample(lambda x: budget.sample_rows(x, max_bytes), settings.seed, ClassTally)
     encoding: ClassEncoding = sample.tally.encoding(settings.class_weight)
     codes, weights = encoding.encode(sample.y, sample.weights)
     coded = replace(sample, y=codes, weights=weights).where(weights > 0)
-    with quiet_blas(sample.used, m):
+    settings = resolve(settings, len(coded.y), False)
+    plan = plan_folds(coded, settings)
+    fold = plan.folds(coded.keys)
+    with use_threads(settings.n_jobs):
         numbers, spread = encoding.as_numbers(coded.y, coded.weights)
-        layer = learn_layer(coded.x, numbers, coded.weights, settings)
-        coded = replace(coded, x=layer.inputs(coded.x))
+        examples = Examples(coded.x, numbers, coded.weights)
+        layers, form_path = learn_members(examples, fold, plan, settings)
+        task = _Task(coded, fold, plan, encoding, spread, settings)
         if sample.whole and len(coded.y) < FEW_ROWS:
-            solution = _solve_few(layer, coded, encoding, settings)
+            solutions = [_solve_few(layers[0], task)]
         else:
-            every = None if sample.whole else rows
-            solution = _solve(layer, coded, every, encoding, spread, settings)
-    return ClassificationFit(
-        layer=layer,
-        classes=encoding.classes,
-        coef=solution.coef,
-        intercept=solution.intercept,
-        alpha=solution.alpha,
-        alpha_path=solution.path,
-    )
+            solutions = _solve(layers, None if sample.whole else rows, task)
+        fit = _calibrated(layers, solutions, task)
+    return replace(fit, form_path=form_path)
 
 
-def _solve_few(
-    layer: FittedLayer, sample: Sample, encoding: ClassEncoding, settings: FitSettings
-) -> Solution:
-    z = project(sample.x, layer.components)
+def _solve_few(layer: FittedLayer, task: _Task) -> Solution:
+    sample, settings = task.sample, task.settings
+    z = project(layer.inputs(sample.x), layer.components)
     phi = fused.apply(layer.sigma, z, out=z)
     alpha = settings.alpha
     if alpha is None:  # nothing can be held out
         spread = column_moments(phi, sample.weights)[1]
         check_finite(float(spread @ spread))
         alpha = max(_FEW_ROWS_PENALTY * float(spread @ spread), 1e-6)
-    return fit_few(
-        phi, sample.y, sample.weights, len(encoding.classes), alpha, settings.fit_intercept
-    )
+    n_classes = len(task.encoding.classes)
+    return fit_few(phi, sample.y, sample.weights, n_classes, alpha, settings.fit_intercept)
 
 
-def _solve(
-    layer: FittedLayer,
-    sample: Sample,
-    rows: Rows | None,
-    encoding: ClassEncoding,
-    spread: float,
-    settings: FitSettings,
-) -> Solution:
-    """Output weights; `rows` are all rows, where the sample is but a part of them."""
-    size = budget.block_rows(settings.n_components, sample.width, settings.max_bytes)
+def _solve(layers: list[FittedLayer], rows: Rows | None, task: _Task) -> list[Solution]:
+    """Output weights of all members; `rows` are all rows, where the sample is but a part."""
+    sample, plan, settings = task.sample, task.plan, task.settings
+    size = budget.block_rows(settings.components, sample.width, settings.max_bytes)
     room = budget.kept_bytes(settings.max_bytes)
-    everything = _class_rows(sample, np.ones(len(sample.y), bool), size)
-    fit, held = everything, None
-    if settings.alpha is None:
-        share = max(settings.validation_fraction, min(1 / 3, _LEAST_HELD / len(sample.y)))
-        chosen = fold_numbers(fold_cuts(sample.keys, [1 - share, share]), sample.keys) == 1
-        fit, held = (_class_rows(sample, at, size) for at in (~chosen, chosen))
-    if rows is not None:
-        prepare = PrepareClasses(layer, encoding)
-        everything = ClassRows(rows.held(room), encoding.total, size, prepare)
-    # near its least, the cross-entropy is half a squared error in units of the classes' variance
-    start = 0.5 * spread**2 * layer.alpha
+    at_hand = None if rows is None else rows.held(room)
+    turned = rotations(layers, sample, task.fold, plan)
+    problems = []
+    for layer, held, rotation in zip(layers, plan.held, turned):
+        inside = task.fold == held
+        x = layer.inputs(sample.x)
+        fit, judge = (_class_rows(sample, x, at, size) for at in (~inside, inside))
+        every = _class_rows(sample, x, np.ones(len(inside), bool), size) if plan.single else None
+        if at_hand is not None:
+            fold = None if plan.single else held
+            prepare = PrepareClasses(layer, task.encoding, settings.seed, plan, fold)
+            share = 1.0 if plan.single else float(np.mean(~inside))
+            every = ClassRows(at_hand, task.encoding.total * share, size, prepare)
+        # near its least, the cross-entropy is half a squared error in units of the classes' variance
+        start = float(np.clip(0.5 * task.spread**2 * layer.alpha, 1e-9, 1.0))
+        problems.append(
+            SoftmaxProblem(layer.sigma, layer.components, fit, judge, every, start, rotation)
+        )
     rule = SoftmaxSettings(
-        n_classes=len(encoding.classes),
+        n_classes=len(task.encoding.classes),
         alpha=settings.alpha,
-        start_alpha=float(np.clip(start, 1e-9, 1.0)),
         fit_intercept=settings.fit_intercept,
         room=room,
     )
-    return fit_softmax(layer.sigma, layer.components, everything, fit, held, rule)
+    return fit_softmax(problems, rule)
 
 
-def _class_rows(sample: Sample, at: NDArray[np.bool_], size: int) -> ClassRows:
-    """Some of the sample's rows."""
-    part = sample.where(at)
-    return ClassRows(ArrayRows(part.x, part.y, part.weights), float(part.weights.sum()), size)
+def _class_rows(sample: Sample, x: Any, at: NDArray[np.bool_], size: int) -> ClassRows:
+    """Some of the sample's rows, with inputs in their form."""
+    weights = sample.weights[at]
+    return ClassRows(ArrayRows(x[at], sample.y[at], weights), float(weights.sum()), size)
+
+
+def _calibrated(
+    layers: list[FittedLayer], solutions: list[Solution], task: _Task
+) -> ClassificationFit:
+    """The fit, with out-of-fold scores, and weights divided by the temperature that suits them."""
+    sample, fold, plan = task.sample, task.fold, task.plan
+    outputs = solutions[0].coef.shape[1]
+    found = np.full((len(fold), outputs), np.nan)
+    for layer, solution, held in zip(layers, solutions, plan.held):
+        at = fold == held
+        v = solution.honest
+        if v is not None and at.any():
+            judge = Member(layer, v[:-1], v[-1] * task.settings.fit_intercept, solution.alpha)
+            found[at] = judge.scores(sample.x[at])
+    seen = np.isfinite(found[:, 0])
+    temperature, score = 1.0, float("nan")
+    if seen.any():
+        scores, target, weights = found[seen], sample.y[seen], sample.weights[seen]
+        temperature = best_temperature(scores, target, weights)
+        chosen = scores[:, 0] > 0 if outputs == 1 else scores.argmax(axis=1)
+        score = float(np.average(chosen.astype(int) == target, weights=weights))
+    members = [
+        Member(layer, s.coef / temperature, s.intercept / temperature, s.alpha)
+        for layer, s in zip(layers, solutions)
+    ]
+    return ClassificationFit(
+        members=members,
+        classes=task.encoding.classes,
+        alpha_path=solutions[0].path,
+        form_path=[],
+        oof_scores=found / temperature,
+        oof_score=score,
+        temperature=temperature,
+        sample_numbers=sample.numbers,
+    )
+
+
+def best_temperature(scores: Array, target: Array, weights: Array) -> float:
+    """What to divide scores by for the least cross-entropy, where that makes a difference."""
+
+    def loss(log_temperature: float) -> float:
+        return cross_entropy(scores / np.exp(log_temperature), target, weights)[0]
+
+    bounds = (-np.log(_HOTTEST), np.log(_HOTTEST))
+    found = optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
+    return float(np.exp(found.x)) if found.fun < (1 - 1e-3) * loss(0.0) else 1.0

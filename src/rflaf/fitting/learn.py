@@ -1,37 +1,52 @@
-"""From a sample of rows to the layer: W drawn, activation, metric and first penalty learned."""
+"""From a sample of rows to layers: W drawn, activation, metric and first penalty learned."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from rflaf import fused
 from rflaf.activation import Activation
 from rflaf.bases import Basis
-from rflaf.fitting.scaling import column_moments, standardise
-from rflaf.fitting.settings import FEW_ROWS, FitSettings
+from rflaf.fitting.inputs import FORMS, InputForm
+from rflaf.fitting.settings import FEW_ROWS, Choice, FitSettings
+from rflaf.fused.threads import parallel
 from rflaf.progress import Progress
 from rflaf.projection import draw
 from rflaf.solvers.features import apply_metric
-from rflaf.solvers.sketches import Problem
-from rflaf.solvers.starts import FILL, Kind, Learned, LearnSettings, start_on_few_rows
-from rflaf.solvers.varpro import choose_kind, learn_activation
+from rflaf.solvers.sketches import Problem, Sketch
+from rflaf.solvers.starts import (
+    FILL,
+    Kind,
+    Learned,
+    LearnSettings,
+    compiled,
+    sketch_losses,
+    start_on_few_rows,
+)
+from rflaf.solvers.varpro import learn_activation
 
 Array = NDArray[Any]
+
+_TRIAL_STEPS = 20  # of learning, for each form and kind that is tried
+_TRIAL_ROWS = 6000  # at most, in a trial
+_TRIAL_FEATURES = 400  # by whose ridge solution a trial is judged
+_WELL_TRIED = 2500  # rows up to which a trial is judged on two folds: one alone is too few rows
+_WORTH = 0.01  # of the loss: what a form with more unknowns must gain on one with fewer
+MOST_INPUTS = {"full": 128, "diagonal": 512}  # more of them are too many unknowns
 
 
 @dataclass(frozen=True)
 class FittedLayer:
-    """What makes features of inputs: standardise, multiply by `components`, apply the activation.
+    """What makes features of inputs: their form, times `components`, and the activation.
 
     Attributes
     ----------
-    mean, scale : array of d
-    components : array, d × M
+    form : InputForm
+    components : array, d' × M
         L W.
     activation : Activation
     metric, kind : array, str
@@ -44,8 +59,7 @@ class FittedLayer:
         The share of Z inside the grid, and some of Z.
     """
 
-    mean: Array
-    scale: Array
+    form: InputForm
     components: Array
     activation: Activation
     metric: Array
@@ -61,66 +75,203 @@ class FittedLayer:
         return self.activation.table()
 
     def inputs(self, x: Any) -> Any:
-        """Standardised inputs, in the precision of the layer."""
-        return standardise(x, self.mean, self.scale, self.components.dtype)
+        """Inputs in their form, in the precision of the layer."""
+        return self.form(x, self.components.dtype)
+
+    def scaled(self, factor: float, x: Any, rng: np.random.Generator) -> FittedLayer:
+        """The layer with its metric times `factor`; `x` are inputs to measure Z on."""
+        if factor == 1:
+            return self
+        components = (factor * self.components).astype(self.components.dtype)
+        basis = self.activation.basis
+        coverage, z = _measure_coverage(self.inputs(x), components, basis, rng)
+        return replace(
+            self,
+            metric=factor * self.metric,
+            components=components,
+            coverage=coverage,
+            z_sample=z,
+        )
 
 
-class _Coverage(NamedTuple):
-    share: float
-    z: Array
+@dataclass(frozen=True)
+class Examples:
+    """Rows to learn from: inputs as they are, targets n × C of unit scale, and weights."""
+
+    x: Any
+    y: Array
+    weights: Array
+
+    def at(self, rows: Array) -> Examples:
+        """Some of them."""
+        return Examples(self.x[rows], self.y[rows], self.weights[rows])
 
 
-def learn_layer(x: Any, targets: Array, weights: Array, settings: FitSettings) -> FittedLayer:
-    """Learn on rows of positive weight, with targets n × C that are centred and of unit scale."""
-    few = np.count_nonzero(weights) < FEW_ROWS
-    dtype = np.float64 if few and x.dtype == np.float64 else np.float32
-    rng = settings.rng()
-    mean, scale = column_moments(x, weights)
-    x = standardise(x, mean, scale, dtype)
-    w = draw(settings.projection, x.shape[1], settings.n_components, rng, dtype)
-    problem = Problem(x, targets.astype(dtype), weights, w, scale)
-    kind, learned = _learn(problem, settings, rng)
-    components = apply_metric(learned.metric, w).astype(dtype)
-    coverage = _measure_coverage(x, components, settings.basis, rng)
-    return FittedLayer(
-        mean=mean,
-        scale=scale,
-        components=components,
-        activation=Activation(settings.basis, learned.coefficients),
-        metric=learned.metric,
-        kind=kind,
-        alpha=learned.alpha,
-        history=learned.history,
-        coverage=coverage.share,
-        z_sample=coverage.z,
+def choices(inputs: InputForm, n: int, settings: FitSettings) -> list[Choice]:
+    """What may be taken for n rows, the one with fewest unknowns first."""
+    found = []
+    for form in FORMS if settings.input_form == "auto" else (settings.input_form,):
+        if form != "raw" and not len(inputs.ranked) and settings.input_form == "auto":
+            continue
+        d = len(replace(inputs, name=form).origin)
+        for kind in metric_kinds(settings.metric, n, d):
+            found.append(Choice(form, kind))
+    return sorted(
+        found, key=lambda c: (("none", "diagonal", "full").index(c.kind), c.form != "raw")
     )
 
 
-def rescaled(layer: FittedLayer, scale: float, x: Any, rng: np.random.Generator) -> FittedLayer:
-    """The layer with its metric times `scale`; `x` are inputs to measure Z on."""
-    if scale == 1:
-        return layer
-    components = (scale * layer.components).astype(layer.components.dtype)  # as the solver had it
-    coverage = _measure_coverage(layer.inputs(x), components, layer.activation.basis, rng)
-    return replace(
-        layer,
-        metric=scale * layer.metric,
+def metric_kinds(metric: str, n: int, d: int) -> list[Any]:
+    """The kinds of metric that n rows of d inputs may tell, the one with most unknowns last."""
+    if metric != "auto":
+        return [metric]
+    kinds = ["none"]
+    if d <= MOST_INPUTS["diagonal"] and 5 * d <= n:
+        kinds.append("diagonal")
+    if d <= MOST_INPUTS["full"] and d * d <= n:
+        kinds.append("full")
+    return kinds
+
+
+def choose_form(
+    rows: Examples,
+    fold: Array,
+    held_folds: list[int],
+    inputs: InputForm,
+    settings: FitSettings,
+) -> tuple[Choice, list[dict[str, Any]]]:
+    """The form and the kind with the least error on rows that they have not learned from.
+
+    Each is learned in short, on rows outside a fold, and judged on those inside by a ridge
+    regression. Returns what was tried, too.
+    """
+    n = len(rows.weights)
+    options = choices(inputs, n, settings)
+    if len(options) == 1:
+        return options[0], []
+    trials = [
+        (k, choice, held)
+        for k, choice in enumerate(options)
+        for held in (held_folds[:2] if n <= _WELL_TRIED else held_folds[:1])
+    ]
+    losses = np.zeros((len(options), len(trials) // len(options)))
+    places = {held: k for k, held in enumerate(dict.fromkeys(held for _, _, held in trials))}
+    with Progress("choosing the form of the inputs", len(trials), settings.verbose) as progress:
+
+        def task(k: int) -> None:
+            number, choice, held = trials[k]
+            rng = settings.rng(2, held)
+            loss = _trial(rows, fold == held, choice, inputs, settings, rng)
+            losses[number, places[held]] = loss
+            progress.step({"loss": loss})
+
+        parallel(task, len(trials))
+    means = losses.mean(axis=1)
+    path = [
+        {"form": c.form, "kind": c.kind, "loss": float(loss)} for c, loss in zip(options, means)
+    ]
+    best = 0
+    for k in range(1, len(options)):
+        if means[k] < (1 - _WORTH) * means[best]:
+            best = k
+    return options[best], path
+
+
+def _trial(
+    rows: Examples,
+    held: NDArray[np.bool_],
+    choice: Choice,
+    inputs: InputForm,
+    settings: FitSettings,
+    rng: np.random.Generator,
+) -> float:
+    """The held-out error of a form and a kind, learned in short on the other rows."""
+    fit_rows = _some(np.flatnonzero(~held), _TRIAL_ROWS, rng)
+    held_rows = _some(np.flatnonzero(held), _TRIAL_ROWS, rng)
+    fit, judge = rows.at(fit_rows), rows.at(held_rows)
+    form = replace(inputs, name=choice.form)
+    x, x_held = form(fit.x, np.float32), form(judge.x, np.float32)
+    y, y_held = fit.y.astype(np.float32), judge.y.astype(np.float32)
+    m = min(settings.components, _TRIAL_FEATURES)
+    w = draw(settings.projection, x.shape[1], m, rng, np.float32)
+    problem = Problem(x, y, fit.weights, w, form.scales)
+    steps = min(_TRIAL_STEPS, settings.max_iter)
+    learned = _learn(problem, choice.kind, replace(settings, max_iter=steps, start=None), rng)
+    sketch = Sketch(x, y, fit.weights, x_held, y_held, judge.weights, w)
+    around = learned.alpha * 4.0 ** np.arange(-2, 3)
+    alphas = around if settings.alpha is None else np.array([settings.alpha])
+    sigma = compiled(settings.basis, learned.coefficients)
+    losses = sketch_losses(sigma, learned.metric, alphas, sketch, settings.fit_intercept)
+    return float(losses.min())
+
+
+def _some(rows: Array, most: int, rng: np.random.Generator) -> Array:
+    return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+
+
+def learn_layers(
+    rows: Examples,
+    fold: Array,
+    held_folds: list[int],
+    inputs: InputForm,
+    choice: Choice,
+    settings: FitSettings,
+) -> list[FittedLayer]:
+    """A layer for each of the folds, learned on the rows outside of it."""
+    layers: list[Any] = [None] * len(held_folds)
+    total = len(held_folds) * settings.max_iter
+    with Progress("learning the activation", total, settings.verbose) as progress:
+
+        def task(k: int) -> None:
+            at = np.flatnonzero(fold != held_folds[k])
+            rng = settings.rng() if k == 0 else settings.rng(3, k)
+            layers[k] = learn_layer(rows.at(at), inputs, choice, settings, rng, progress.step)
+
+        parallel(task, len(held_folds))
+    return layers
+
+
+def learn_layer(
+    rows: Examples,
+    inputs: InputForm,
+    choice: Choice,
+    settings: FitSettings,
+    rng: np.random.Generator,
+    callback: Any = None,
+) -> FittedLayer:
+    """Learn on rows of positive weight."""
+    few = len(rows.weights) < FEW_ROWS
+    dtype = np.float64 if few and rows.x.dtype == np.float64 else np.float32
+    form = replace(inputs, name=choice.form)
+    x = form(rows.x, dtype)
+    w = draw(settings.projection, x.shape[1], settings.components, rng, dtype)
+    problem = Problem(x, rows.y.astype(dtype), rows.weights, w, form.scales)
+    learned = _learn(problem, choice.kind, settings, rng, callback)
+    components = apply_metric(learned.metric, w).astype(dtype)
+    coverage, z = _measure_coverage(x, components, settings.basis, rng)
+    return FittedLayer(
+        form=form,
         components=components,
-        coverage=coverage.share,
-        z_sample=coverage.z,
+        activation=Activation(settings.basis, learned.coefficients),
+        metric=learned.metric,
+        kind=choice.kind,
+        alpha=learned.alpha,
+        history=learned.history,
+        coverage=coverage,
+        z_sample=z,
     )
 
 
 def _learn(
-    problem: Problem, settings: FitSettings, rng: np.random.Generator
-) -> tuple[Kind, Learned]:
+    problem: Problem,
+    kind: Kind,
+    settings: FitSettings,
+    rng: np.random.Generator,
+    callback: Any = None,
+) -> Learned:
     """Activation, metric and penalty, by what the number of rows allows."""
     basis, given = settings.basis, settings.coefficients
-    n, d = problem.x.shape
-    kinds = metric_kinds(settings.metric, n, d)
-    old = _previous(settings, kinds, d)
-    kind = kinds[-1] if old is None or settings.start is None else settings.start.kind
-    frozen = not basis.learnable or given is not None
+    d = problem.x.shape[1]
     rule = LearnSettings(
         alpha=settings.alpha,
         coefficients=given,
@@ -131,77 +282,13 @@ def _learn(
         tol=settings.tol,
     )
     if not settings.max_iter:
-        return kind, _not_learned(basis, given, d)
-    if np.count_nonzero(problem.weights) < FEW_ROWS:
-        return kind, start_on_few_rows(problem, basis, kind, rule)
-    if frozen and kinds == ["none"]:
-        return kind, _not_learned(basis, given, d)
-    if old is not None or len(kinds) == 1:
-        with Progress("learning the activation", rule.max_iter, settings.verbose) as progress:
-            found = learn_activation(
-                problem, basis, kind, rule, rng=rng, start=old, callback=progress.step
-            )
-        return kind, found
-    return _learn_with_choice(kinds, problem, settings, rule, rng)
-
-
-def _learn_with_choice(
-    kinds: list[Kind],
-    problem: Problem,
-    settings: FitSettings,
-    rule: LearnSettings,
-    rng: np.random.Generator,
-) -> tuple[Kind, Learned]:
-    """Half of the steps choose the kind of metric, the rest go on from the best."""
-    trial, steps = (rule.max_iter + 1) // 2, rule.max_iter // 2
-    total = len(kinds) * trial + steps
-    with Progress("learning the activation", total, settings.verbose) as progress:
-        kind, start = choose_kind(
-            kinds,
-            problem,
-            settings.basis,
-            replace(rule, max_iter=trial),
-            rng=rng,
-            callback=progress.step,
-        )
-        found = learn_activation(
-            problem,
-            settings.basis,
-            kind,
-            replace(rule, max_iter=steps),
-            rng=rng,
-            start=start,
-            callback=progress.step,
-        )
-    return kind, replace(found, history=[*start.history, *found.history])
-
-
-def metric_kinds(metric: str, n: int, d: int) -> list[Any]:
-    """What "auto" may mean: the kinds that n rows can tell, the one with most unknowns last.
-
-    A full metric has d² unknowns, and is worth far more than a diagonal one where there are rows
-    enough to learn it. Between too few rows and enough, held-out rows have to choose.
-    """
-    if metric != "auto":
-        return [metric]
-    kinds = ["none"]
-    if d <= 256 and 10 * d <= n:
-        kinds = ["diagonal"] if 25 * d <= n else ["none", "diagonal"]
-    if d <= 64 and 4 * d * d <= n:
-        kinds = ["full"] if 25 * d * d <= n else [*kinds, "full"]
-    return kinds
-
-
-def _previous(settings: FitSettings, kinds: list[Any], d: int) -> Learned | None:
-    """What an earlier fit has learned, where it is of a kind that is possible now."""
-    start, given = settings.start, settings.coefficients
-    if start is None or start.basis != settings.basis:
-        return None
-    if given is not None and not np.array_equal(given, start.learned.coefficients):
-        return None
-    if start.kind not in kinds or len(start.learned.metric) != d:
-        return None
-    return start.learned
+        return _not_learned(basis, given, d)
+    if len(problem.weights) < FEW_ROWS:
+        return start_on_few_rows(problem, basis, kind, rule)
+    if kind == "none" and (not basis.learnable or given is not None):
+        return _not_learned(basis, given, d)
+    start = settings.start.learned if settings.start is not None else None
+    return learn_activation(problem, basis, kind, rule, rng=rng, start=start, callback=callback)
 
 
 def _not_learned(basis: Basis, given: Array | None, d: int) -> Learned:
@@ -212,16 +299,11 @@ def _not_learned(basis: Basis, given: Array | None, d: int) -> Learned:
 
 def _measure_coverage(
     x: Any, components: Array, basis: Basis, rng: np.random.Generator
-) -> _Coverage:
-    """What share of Z lies inside the grid, on a sample of it."""
+) -> tuple[float, Array]:
+    """What share of Z lies inside the grid, on a sample of it, and some of Z."""
     rows = rng.choice(x.shape[0], min(x.shape[0], 1000), replace=False)
     columns = rng.choice(components.shape[1], min(components.shape[1], 200), False)
     z = np.asarray(x[np.sort(rows)] @ components[:, columns]).ravel()
     low, high = basis.grid
     inside = 1.0 if basis.tail == "direct" else float(np.mean((z >= low) & (z <= high)))
-    return _Coverage(inside, rng.choice(z, min(z.size, 2000), replace=False).astype(np.float32))
-
-
-def quiet_blas(n: int, m: int) -> Any:
-    """One BLAS thread for small problems, where handing work around costs more than it saves."""
-    return threadpool_limits(limits=1 if n * m <= 4_000_000 else None, user_api="blas")
+    return inside, rng.choice(z, min(z.size, 2000), replace=False).astype(np.float32)

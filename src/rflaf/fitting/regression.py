@@ -10,22 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rflaf.fitting import budget
-from rflaf.fitting.learn import FittedLayer, learn_layer, quiet_blas, rescaled
-from rflaf.fitting.settings import FEW_ROWS, FitSettings
+from rflaf.fitting.learn import Examples, FittedLayer
+from rflaf.fitting.members import (
+    FoldPlan,
+    Member,
+    learn_members,
+    plan_folds,
+    resolve,
+    rotations,
+)
+from rflaf.fitting.settings import FitSettings
+from rflaf.fused.threads import parallel, use_threads
 from rflaf.rows import ArrayRows, Block, Rows, Sample
-from rflaf.rows.sample import Keys, fold_cuts, fold_numbers
 from rflaf.solvers.cg import WideProblem, WideSettings, solve_cg
 from rflaf.solvers.features import KeptBlocks, features, project
 from rflaf.solvers.layer import RowPart
-from rflaf.solvers.ridge import NormalEquations, Posterior, choose_penalty, posterior
+from rflaf.solvers.ridge import NormalEquations, choose_alpha, gcv_penalty
 
 Array = NDArray[Any]
+Pair = tuple[NormalEquations, NormalEquations]  # sums of rows to fit to, and of those held out
 
-FOLDED_ROWS = 3000  # up to this many rows, alpha is chosen by cross-validation,
-N_FOLDS = 5  # because a tenth of them is too small a part to choose by
 _MOST_HELD = 200_000  # rows that choose when conjugate gradients stop
 _EXACT = 4_000_000  # up to this many features in all, their products are taken in float64
-POSTERIOR_WIDTH = 5000  # up to this many features the posterior is kept
 
 
 @dataclass(frozen=True)
@@ -59,194 +65,327 @@ class RegressionFit:
 
     Attributes
     ----------
-    layer : FittedLayer
-    coef, intercept : array, M × C and C
-    single_target : bool
-        Whether targets were n, not n × C.
-    alpha, alpha_path : float, list of dict
-        The penalty, and what was tried.
-    noise : array of C
-        Standard deviation of the targets about the model.
-    posterior : array or None
-        Factor of the output weights' covariance, in units of the noise's variance.
+    members : list of Member
     target : TargetScale
-    folds : list of NormalEquations
-        Sums over the rows of each fold, from which more rows can go on.
-    cuts, rows_seen, first_rows, block_rows : array, int, int, int
-        Where the folds end in the range of keys, rows read so far, those that were learned from,
-        and how many are taken at once.
+    alpha_path, form_path : list of dict
+        Penalties, and forms and kinds, that were tried, with their held-out losses.
+    oof_prediction : array, n × C
+        For each row of the sample the prediction of a model that has not seen it; NaN where every
+        member has.
+    sample_numbers : array of int
+        The rows of the sample among all.
+    noise : array of C
+        Standard deviation of the targets about the out-of-fold predictions.
+    sums, plan, rows_seen, first_rows, block_rows
+        What more rows go on from: sums over rows for each member, the folds, the rows read so far,
+        those that were learned from, and how many are taken at once.
     """
 
-    layer: FittedLayer
-    coef: Array
-    intercept: Array
-    single_target: bool
-    alpha: float
-    alpha_path: list[dict[str, Any]]
-    noise: Array
-    posterior: Array | None
+    members: list[Member]
     target: TargetScale
-    cuts: Keys
+    alpha_path: list[dict[str, Any]]
+    form_path: list[dict[str, Any]]
+    oof_prediction: Array
+    oof_score: float
+    sample_numbers: Array
+    noise: Array
+    plan: FoldPlan
     rows_seen: int
     first_rows: int
     block_rows: int
-    folds: list[NormalEquations] = field(default_factory=list)
+    sums: list[Pair] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Prepare:
     """Rows of positive weight as the solvers take them, with the keys of their folds.
 
-    With `fold` only the rows of that fold are left.
+    With `fold` only the rows of that fold are left, or all others.
     """
 
     layer: FittedLayer
     target: TargetScale
     seed: int
-    cuts: Keys | None = None
+    plan: FoldPlan
     fold: int | None = None
+    inside: bool = True
 
     def __call__(self, block: Block) -> Block:
-        keys = block.fold_keys(self.seed)
         used = block.weights > 0
-        if self.fold is not None and self.cuts is not None:
-            used &= fold_numbers(self.cuts, keys) == self.fold
+        if self.fold is not None:
+            inside = self.plan.folds(block.fold_keys(self.seed)) == self.fold
+            used &= inside if self.inside else ~inside
         x, y, weights = block.x, block.y, block.weights
         if not used.all():
-            x, y, weights, keys = x[used], y[used], weights[used], keys[used]
-        return Block(block.start, self.layer.inputs(x), self.target.scaled(y), weights, keys)
+            x, y, weights = x[used], y[used], weights[used]
+        return Block(block.start, self.layer.inputs(x), self.target.scaled(y), weights)
 
 
 @dataclass(frozen=True)
-class SumFolds:
-    """The sums over the rows of each fold; of two, the second is the validation part."""
+class SumMembers:
+    """For each member the sums over rows that it may see, and over those of its fold."""
 
-    prepare: Prepare
-    cuts: Keys
+    layers: list[FittedLayer]
+    target: TargetScale
+    plan: FoldPlan
+    seed: int
     exact: bool
+    rotations: list[Array | None]
 
-    def __call__(self, blocks: Iterable[Block]) -> list[NormalEquations]:
-        layer = self.prepare.layer
-        m, outputs = layer.components.shape[1], len(self.prepare.target.mean)
-        sums = [NormalEquations.empty(m, outputs) for _ in range(len(self.cuts) + 1)]
-        for block in map(self.prepare, blocks):
-            assert block.keys is not None
-            fold = fold_numbers(self.cuts, block.keys)
-            for k in np.unique(fold):
-                at = slice(None) if len(sums) == 1 else np.flatnonzero(fold == k)
-                phi = features(layer.sigma, project(block.x[at], layer.components))
-                if self.exact:
-                    phi = phi.astype(np.float64)
-                weights = block.weights[at]
-                plain = bool((weights == 1).all())
-                sums[k].add(phi, block.y[at].astype(phi.dtype), None if plain else weights)
-        return sums
+    def __call__(self, blocks: Iterable[Block]) -> list[Pair]:
+        outputs = len(self.target.mean)
+        sums = []
+        for layer, rotation in zip(self.layers, self.rotations):
+            m = (layer.components if rotation is None else rotation).shape[1]
+            sums.append(tuple(NormalEquations.empty(m, outputs) for _ in range(2)))
+        for block in blocks:
+            used = block.weights > 0
+            fold = np.where(used, self.plan.folds(block.fold_keys(self.seed)), -2)
+            y = self.target.scaled(block.y)
+
+            def task(k: int, block: Block = block, fold: Array = fold, y: Array = y) -> None:
+                held = fold == self.plan.held[k]
+                for pair, at in zip(sums[k], (~held & (fold >= 0), held)):
+                    if at.any():
+                        self._add(k, pair, block, y, slice(None) if at.all() else at)
+
+            parallel(task, len(self.layers))
+        return sums  # type: ignore[return-value]
+
+    def _add(self, k: int, sums: NormalEquations, block: Block, y: Array, at: Any) -> None:
+        layer, rotation, weights = self.layers[k], self.rotations[k], block.weights[at]
+        phi = features(layer.sigma, project(layer.inputs(block.x[at]), layer.components))
+        if self.exact:
+            phi = phi.astype(np.float64)
+        if rotation is not None:
+            phi = np.hstack([phi[:, :-1] @ rotation.astype(phi.dtype), phi[:, -1:]])
+        plain = bool((weights == 1).all())
+        sums.add(phi, y[at].astype(phi.dtype), None if plain else weights)
 
 
-def add_folds(one: list[NormalEquations], other: list[NormalEquations]) -> list[NormalEquations]:
+def add_sums(one: list[Pair], other: list[Pair]) -> list[Pair]:
     """Sums over the rows of both."""
-    return [a + b for a, b in zip(one, other)]
+    return [(a[0] + b[0], a[1] + b[1]) for a, b in zip(one, other)]
 
 
 def fit_regression(rows: Rows, settings: FitSettings, keep_sums: bool = False) -> RegressionFit:
     """Learn a model of rows whose targets are n or n × C.
 
-    One pass draws a sample, which activation, metric and a first penalty are learned on; a second
-    one sums over all rows, and the output weights are solved for from the sums. With many features
-    conjugate gradients take the place of the sums.
+    One pass draws a sample. On it the form of the inputs is chosen, and activation, metric and a
+    first penalty of each member are learned. A second pass sums over all rows, and the output
+    weights are solved for from the sums. With many features conjugate gradients take the place of
+    the sums.
     """
-    m, max_bytes = settings.n_components, settings.max_bytes
-    if keep_sums or settings.solver not in ("auto", "cg"):
-        budget.check_gram(m, max_bytes)
+    max_bytes = settings.max_bytes
+    if settings.n_components is not None and (keep_sums or settings.solver not in ("auto", "cg")):
+        budget.check_gram(settings.n_components, max_bytes)
     sample = rows.sample(lambda x: budget.sample_rows(x, max_bytes), settings.seed)
-    with quiet_blas(sample.used, m):
+    m = resolve(settings, sample.used, False).components
+    wide = not keep_sums and budget.takes_cg(settings.solver, sample.used, m, max_bytes)
+    settings = resolve(settings, sample.used, wide)
+    if wide and settings.n_members != 1:
+        raise ValueError(f"solver='cg' takes n_members=1. Got n_members={settings.n_members}.")
+    plan = plan_folds(sample, settings, _MOST_HELD if wide else None)
+    with use_threads(settings.n_jobs):
         target = TargetScale.of(sample.y, sample.weights, settings.fit_intercept)
-        layer = learn_layer(sample.x, target.scaled(sample.y), sample.weights, settings)
+        examples = Examples(sample.x, target.scaled(sample.y), sample.weights)
+        layers, form_path = learn_members(examples, plan.folds(sample.keys), plan, settings)
         everything = ArrayRows.of_sample(sample) if sample.whole else rows
-        prepare = Prepare(layer, target, settings.seed)
-        wide = not keep_sums and budget.takes_cg(settings.solver, sample.used, m, max_bytes)
-        cuts = _fold_cuts(sample, settings, wide)
         if wide:
-            return _solve_wide(everything, prepare, cuts, sample, settings)
+            fit = _solve_wide(everything, layers[0], target, plan, sample, settings)
+            return replace(fit, form_path=form_path)
+        turned = rotations(layers, sample, plan.folds(sample.keys), plan)
+        turned = [None] * len(turned) if keep_sums else turned  # later rows leave their span
+        exact = sample.used * m <= _EXACT
+        task = SumMembers(layers, target, plan, settings.seed, exact, turned)
         size = budget.block_rows(m, sample.width, max_bytes)
-        task = SumFolds(prepare, cuts, exact=sample.used * m <= _EXACT)
-        folds = everything.reduce(task, add_folds, size)
-        fit = _solve(folds, prepare, len(sample.weights), settings)
-    sums = folds if keep_sums else []
-    return replace(fit, cuts=cuts, rows_seen=sample.seen, block_rows=size, folds=sums)
+        sums = everything.reduce(task, add_sums, size)
+        fit = _solve(sums, task, sample.used, sample, settings)
+    kept = sums if keep_sums else []
+    return replace(fit, form_path=form_path, rows_seen=sample.seen, block_rows=size, sums=kept)
 
 
 def extend_regression(fit: RegressionFit, rows: Rows, settings: FitSettings) -> RegressionFit:
     """Add rows to a fit that has kept its sums; they are numbered from `fit.rows_seen` on."""
-    prepare = Prepare(fit.layer, fit.target, settings.seed)
+    layers = [member.layer for member in fit.members]
     count = rows.reduce(_count_rows, int.__add__, fit.block_rows)
-    with quiet_blas(count, settings.n_components):
-        task = SumFolds(prepare, fit.cuts, exact=count * settings.n_components <= _EXACT)
-        folds = add_folds(fit.folds, rows.reduce(task, add_folds, fit.block_rows))
-        more = _solve(folds, prepare, fit.first_rows, settings)
-    seen, size = fit.rows_seen + count, fit.block_rows
-    return replace(more, cuts=fit.cuts, rows_seen=seen, block_rows=size, folds=folds)
+    m = layers[0].components.shape[1]
+    settings = replace(settings, n_components=m, n_members=len(layers))
+    with use_threads(settings.n_jobs):
+        task = SumMembers(
+            layers, fit.target, fit.plan, settings.seed, count * m <= _EXACT, [None] * len(layers)
+        )
+        sums = add_sums(fit.sums, rows.reduce(task, add_sums, fit.block_rows))
+        more = _solve(sums, task, fit.first_rows, None, settings)
+    return replace(
+        fit,
+        members=more.members,
+        alpha_path=more.alpha_path,
+        noise=more.noise,
+        rows_seen=fit.rows_seen + count,
+        sums=sums,
+    )
 
 
 def _count_rows(blocks: Iterable[Block]) -> int:
     return sum(len(block.weights) for block in blocks)
 
 
-def _fold_cuts(sample: Sample, settings: FitSettings, wide: bool) -> Keys:
-    """Where to cut the range of keys into folds; no cut where nothing can be held out."""
-    if settings.alpha is not None or sample.used < FEW_ROWS:
-        return sample.keys[:0]
-    held = settings.validation_fraction
-    if wide:  # conjugate gradients hold the errors of these rows in memory
-        held = min(held, _MOST_HELD / sample.used)
-    few = sample.used <= FOLDED_ROWS and not wide
-    return fold_cuts(sample.keys, [1 / N_FOLDS] * N_FOLDS if few else [1 - held, held])
-
-
 def _solve(
-    folds: list[NormalEquations], prepare: Prepare, first_rows: int, settings: FitSettings
+    sums: list[Pair],
+    task: SumMembers,
+    first_rows: int,
+    sample: Sample | None,
+    settings: FitSettings,
 ) -> RegressionFit:
-    """Choose the penalty, and solve on all rows; `first_rows` of them were learned from."""
-    everything = sum(folds[1:], folds[0])
+    """Choose the penalty, and solve; `first_rows` rows were learned from."""
+    plan, intercept = task.plan, settings.fit_intercept
+    starts = [layer.alpha for layer in task.layers]
     path: list[dict[str, Any]] = []
     if settings.alpha is not None:
-        alpha = settings.alpha
-    elif len(folds) == 1 and everything.rows == first_rows and settings.max_iter:
-        alpha = prepare.layer.alpha  # chosen with the activation, on these few rows
+        alphas = [settings.alpha] * len(sums)
+    elif all(fit.rows and held.rows for fit, held in sums):
+        factor, path = choose_alpha(sums, starts, fit_intercept=intercept)
+        alphas = [factor * start for start in starts]
+    elif sum(part.rows for part in sums[0]) == first_rows and settings.max_iter:
+        alphas = starts  # chosen with the activation, on these few rows
     else:
-        alpha, path = choose_penalty(folds, prepare.layer.alpha, settings.fit_intercept)
-    weights = everything.solve(alpha, settings.fit_intercept)
-    small = settings.n_components <= POSTERIOR_WIDTH
-    unknown = posterior(everything, weights, alpha, settings.fit_intercept, small)
-    fit = _in_units(weights[:-1], weights[-1], unknown, prepare, settings)
-    return replace(fit, alpha=alpha, alpha_path=path, first_rows=first_rows)
+        alpha, path = gcv_penalty(sums[0][0] + sums[0][1], intercept)
+        alphas = [alpha]
+    honest: list[Any] = [None] * len(sums)
+    final: list[Any] = [None] * len(sums)
+
+    def solve(k: int) -> None:
+        fit, held = sums[k]
+        if held.rows and fit.rows:
+            honest[k] = fit.solve(alphas[k], intercept)
+        final[k] = honest[k]
+        if plan.single or honest[k] is None:
+            final[k] = (fit + held).solve(alphas[k], intercept)
+
+    parallel(solve, len(sums))
+    members = [_member(task, k, final[k], alphas[k], settings) for k in range(len(sums))]
+    noise = _noise(sums, honest, final, alphas, intercept) * task.target.scale
+    judges = [
+        _member(task, k, v, alphas[k], settings) for k, v in enumerate(honest) if v is not None
+    ]
+    return _with_oof(members, judges, task.target, plan, sample, noise, path, first_rows)
+
+
+def _noise(
+    sums: list[Pair], honest: list[Any], final: list[Any], alphas: list[float], intercept: bool
+) -> Array:
+    """The root mean squared error on rows that the weights have not seen.
+
+    Where there are none, that on the rows fitted to, over the share of freedom that is left.
+    """
+    if honest[0] is not None:
+        weights = np.array([held.weight for _, held in sums])
+        losses = [held.loss(v) for (_, held), v in zip(sums, honest)]
+        return np.sqrt(weights / weights.sum() @ np.array(losses))
+    fit = sums[0][0] + sums[0][1]
+    free = fit.freedom(alphas[0], intercept)
+    return np.sqrt(fit.loss(final[0]) / max(free, 1 / max(fit.rows, 1)))
+
+
+def _member(
+    task: SumMembers, k: int, weights: Array, alpha: float, settings: FitSettings
+) -> Member:
+    """A member in the target's own units, from weights for scaled targets."""
+    target, rotation = task.target, task.rotations[k]
+    v = weights[:-1] if rotation is None else rotation.astype(np.float64) @ weights[:-1]
+    return in_units(task.layers[k], v, weights[-1], alpha, target, settings)
+
+
+def in_units(
+    layer: FittedLayer,
+    coef: Array,
+    intercept: Array,
+    alpha: float,
+    target: TargetScale,
+    settings: FitSettings,
+) -> Member:
+    """A member from weights for scaled targets."""
+    offset = intercept * target.scale + target.mean
+    if not settings.fit_intercept:
+        offset = np.zeros_like(offset)
+    return Member(layer, coef * target.scale, offset, alpha)
+
+
+def _with_oof(
+    members: list[Member],
+    judges: list[Member],
+    target: TargetScale,
+    plan: FoldPlan,
+    sample: Sample | None,
+    noise: Array,
+    path: list[dict[str, Any]],
+    first_rows: int,
+) -> RegressionFit:
+    """The fit, with out-of-fold predictions for the sample's rows, and their R²."""
+    score, numbers = float("nan"), np.zeros(0, np.int64)
+    found = np.zeros((0, len(target.mean)))
+    if sample is not None:
+        fold, numbers = plan.folds(sample.keys), sample.numbers
+        found = np.full((len(fold), len(target.mean)), np.nan)
+        for judge, held in zip(judges, plan.held):
+            at = fold == held
+            if at.any():
+                found[at] = judge.scores(sample.x[at])
+        seen = np.isfinite(found[:, 0])
+        if seen.any():
+            y, weights = target.scaled(sample.y)[seen], sample.weights[seen]
+            error = (found[seen] - target.mean) / target.scale - y
+            mean = np.average(y, axis=0, weights=weights)
+            spread = np.average((y - mean) ** 2, axis=0, weights=weights)
+            loss = np.average(error**2, axis=0, weights=weights)
+            score = float(np.mean(1 - loss / np.maximum(spread, 1e-30)))
+    return RegressionFit(
+        members=members,
+        target=target,
+        alpha_path=path,
+        form_path=[],
+        oof_prediction=found,
+        oof_score=score,
+        sample_numbers=numbers,
+        noise=noise,
+        plan=plan,
+        rows_seen=0,
+        first_rows=first_rows,
+        block_rows=0,
+    )
 
 
 def _solve_wide(
-    rows: Rows, prepare: Prepare, cuts: Keys, sample: Sample, settings: FitSettings
+    rows: Rows,
+    layer: FittedLayer,
+    target: TargetScale,
+    plan: FoldPlan,
+    sample: Sample,
+    settings: FitSettings,
 ) -> RegressionFit:
     """Output weights by conjugate gradients.
 
-    Where there is a cut in the range of keys, the rows above it choose when to stop, and the
-    penalty. Where the metric was learned they choose its scale too, for it was learned on fewer
-    rows than these.
+    Rows held out choose when to stop, and the penalty. Where the metric was learned they choose
+    its scale too, for it was learned on fewer rows than these.
     """
-    layer, automatic = prepare.layer, settings.alpha is None
-    m = settings.n_components
-    size = budget.wide_block_rows(m, sample.width, settings.max_bytes)
+    automatic, holds = settings.alpha is None, plan.held != [-1]
+    size = budget.wide_block_rows(settings.components, sample.width, settings.max_bytes)
     max_bytes = settings.max_bytes or budget.free_bytes() // 4
     at_hand = rows.held(max_bytes // 4)
 
-    def part(fold: int) -> Callable[[int], RowPart]:
-        selected = replace(prepare, cuts=cuts, fold=fold) if cuts.size else prepare
-        return lambda room: RowPart(at_hand, selected, size, KeptBlocks(room))
+    def part(inside: bool) -> Callable[[int], RowPart]:
+        fold = plan.held[0] if holds and automatic else None
+        prepare = Prepare(layer, target, settings.seed, plan, fold, inside)
+        return lambda room: RowPart(at_hand, prepare, size, KeptBlocks(room))
 
-    fitted = fold_numbers(cuts, sample.keys) == 0
+    fold = plan.folds(sample.keys)
+    fitted = fold != plan.held[0]
     problem = WideProblem(
         sigma=layer.sigma,
         w=layer.components,
-        fit=part(0),
-        held=part(1) if cuts.size else None,
+        fit=part(inside=False),
+        held=part(inside=True) if holds and automatic else None,
         sample_x=layer.inputs(sample.x[fitted]),
         sample_weights=sample.weights[fitted],
     )
@@ -260,31 +399,11 @@ def _solve_wide(
     )
     solution = solve_cg(problem, rule, settings.rng(1))
     best = min(solution.path, key=lambda record: float(record["loss"]))
-    unknown = Posterior(np.sqrt(best["losses"]), None)
-    scaled = rescaled(layer, solution.scale, sample.x, settings.rng())
-    prepare = replace(prepare, layer=scaled)
-    fit = _in_units(solution.coef, solution.intercept, unknown, prepare, settings)
-    return replace(fit, alpha=solution.alpha, alpha_path=solution.path)
-
-
-def _in_units(
-    coef: Array, intercept: Array, unknown: Posterior, prepare: Prepare, settings: FitSettings
-) -> RegressionFit:
-    """A fit in the target's own units, from weights for scaled targets."""
-    target = prepare.target
-    offset = intercept * target.scale + target.mean
-    return RegressionFit(
-        layer=prepare.layer,
-        coef=coef * target.scale,
-        intercept=offset if settings.fit_intercept else np.zeros_like(offset),
-        single_target=target.single,
-        alpha=0.0,
-        alpha_path=[],
-        noise=unknown.noise * target.scale,
-        posterior=unknown.factor,
-        target=target,
-        cuts=np.zeros(0, np.uint64),
-        rows_seen=0,
-        first_rows=0,
-        block_rows=0,
-    )
+    noise = np.sqrt(best["losses"]) * target.scale
+    layer = layer.scaled(solution.scale, sample.x, settings.rng())
+    member = in_units(layer, solution.coef, solution.intercept, solution.alpha, target, settings)
+    judges: list[Member] = []
+    if solution.honest is not None:
+        v = solution.honest
+        judges = [in_units(layer, v[:-1], v[-1], solution.alpha, target, settings)]
+    return _with_oof([member], judges, target, plan, sample, noise, solution.path, sample.used)

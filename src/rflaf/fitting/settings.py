@@ -17,12 +17,21 @@ FEW_ROWS = 100  # below this nothing can be held out, and the activation is not 
 
 
 @dataclass(frozen=True)
+class Choice:
+    """The form of the inputs and the kind of metric."""
+
+    form: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
 class Start:
-    """What an earlier fit has learned, to go on from."""
+    """What an earlier fit of `inputs` columns has learned, to go on from."""
 
     basis: Basis
     learned: Learned
-    kind: Kind
+    choice: Choice
+    inputs: int
 
 
 @dataclass(frozen=True)
@@ -42,9 +51,11 @@ class FitSettings:
         Where learning starts from, if that is of a kind that is possible now.
     class_weight : dict, "balanced" or None
         For classification.
+    n_components, n_members : int, optional
+        None: what the number of rows suggests.
     """
 
-    n_components: int
+    n_components: int | None
     basis: Basis
     seed: int
     coefficients: Array | None = None
@@ -62,6 +73,20 @@ class FitSettings:
     verbose: int = 0
     start: Start | None = None
     class_weight: Any = None
+    n_members: int | None = None
+    input_form: str = "auto"
+    n_jobs: int | None = None
+
+    @property
+    def plain_form(self) -> str:
+        """The form of the inputs where nothing can choose it."""
+        return "raw" if self.input_form == "auto" else self.input_form
+
+    @property
+    def components(self) -> int:
+        """The number of features, once it is known."""
+        assert self.n_components is not None
+        return self.n_components
 
     def rng(self, *purpose: int) -> np.random.Generator:
         """A generator for one purpose; without any, for W and learning."""

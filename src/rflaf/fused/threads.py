@@ -12,15 +12,19 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
+from typing import Any
 
 import joblib
+from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
-_busy = 0  # threads inside `parallel`, callers and helpers
+_inside: set[object] = set()  # threads inside `parallel`, callers and helpers
 
 
 def thread_count() -> int:
@@ -30,7 +34,7 @@ def thread_count() -> int:
     set, at most the processors this process may run on. joblib and Dask set the latter two in
     their worker processes.
     """
-    available = _available_processors()
+    available = min(_available_processors(), _limit.get() or _available_processors())
     for name in ("RFLAF_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
         value = os.environ.get(name, "")
         if value.isdigit() and int(value) > 0:
@@ -44,6 +48,58 @@ def _available_processors() -> int:
     return int(joblib.cpu_count())
 
 
+@contextmanager
+def use_threads(n_jobs: int | None) -> Iterator[None]:
+    """Let the kernels that this thread calls use `n_jobs` threads, and BLAS one.
+
+    BLAS gains little from several threads on matrices of this size, loses much where the machine
+    is busy, and rounds otherwise with each number of them. Work is spread over threads here
+    instead, in parts that do not depend on their number. None: what joblib's context says, and
+    without one all processors.
+    """
+    if n_jobs is None:
+        _, n_jobs = joblib.parallel.get_active_backend()
+    if n_jobs is None:
+        n_jobs = -1
+    most = joblib.cpu_count() if n_jobs == 0 else joblib.effective_n_jobs(n_jobs)
+    before = _limit.set(max(int(most), 1))
+    try:
+        with _one_blas_thread:
+            yield
+    finally:
+        _limit.reset(before)
+
+
+class _OneBlasThread:
+    """BLAS has one thread while anybody is inside; the last to leave restores what was before."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._limits = threading.Lock(), 0, None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limits = _blas().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside and self._limits is not None:
+                self._limits.restore_original_limits()
+                self._limits = None
+
+
+@lru_cache(maxsize=1)
+def _blas() -> Any:
+    """Finding the libraries that are loaded takes milliseconds, and they do not change."""
+    return ThreadpoolController()
+
+
+_limit: ContextVar[int | None] = ContextVar("_limit", default=None)
+_one_blas_thread = _OneBlasThread()
+
+
 def parallel(task: Callable[[int], None], n_chunks: int) -> None:
     """Run task(0), ..., task(n_chunks - 1), on this thread and on those that are free.
 
@@ -51,42 +107,36 @@ def parallel(task: Callable[[int], None], n_chunks: int) -> None:
     more threads at work than `thread_count()`. A caller always works itself.
     """
     limit = thread_count()
-    helpers = _enter(n_chunks - 1, limit)
     chunks = itertools.count()
+    caller, futures = object(), []
+    helpers = [object() for _ in range(max(0, min(n_chunks - 1, limit - len(_inside) - 1)))]
 
     def work(helping: bool) -> None:
-        try:
-            for k in chunks:
-                if k >= n_chunks:
-                    return
-                task(k)
-                if helping and _busy > limit:
-                    return
-        finally:
-            _leave()
+        for k in chunks:
+            if k >= n_chunks:
+                return
+            task(k)
+            if helping and len(_inside) > limit:
+                return
 
-    futures = [_get_pool().submit(work, True) for _ in range(helpers)]
+    def help_out(helper: object) -> None:
+        try:
+            work(True)
+        finally:
+            _inside.discard(helper)
+
     try:
+        _inside.add(caller)
+        for helper in helpers:
+            _inside.add(helper)
+            futures.append(_get_pool().submit(help_out, helper))
         work(False)
     finally:
+        # an interrupt may come at any moment: who was not sent out goes home with the caller
+        _inside.difference_update([caller, *helpers[len(futures) :]])
         wait(futures)  # they may still be writing into the caller's arrays
     for future in futures:
         future.result()
-
-
-def _enter(helpers_wanted: int, limit: int) -> int:
-    """Count this caller as busy, and as many helpers as there is room for."""
-    global _busy
-    with _lock:
-        helpers = max(0, min(helpers_wanted, limit - _busy - 1))
-        _busy += helpers + 1
-    return helpers
-
-
-def _leave() -> None:
-    global _busy
-    with _lock:
-        _busy -= 1
 
 
 def _get_pool() -> ThreadPoolExecutor:
@@ -99,8 +149,9 @@ def _get_pool() -> ThreadPoolExecutor:
 
 def _forget_pool() -> None:
     """A forked child has none of its parent's threads, and perhaps a lock that one of them held."""
-    global _pool, _busy, _lock
-    _pool, _busy, _lock = None, 0, threading.Lock()
+    global _pool, _lock
+    _pool, _lock = None, threading.Lock()
+    _inside.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -16,7 +16,9 @@ from scipy import sparse
 
 Array = NDArray[Any]
 Keys = NDArray[np.uint64]
-Piece = tuple[Any, ...]  # of some rows: inputs, targets, weights, keys of folds and of the sample
+Piece = tuple[
+    Any, ...
+]  # of some rows: inputs, targets, weights, keys of folds, numbers, keys of the sample
 
 SAMPLE, FOLD = 0, 1  # what a key decides
 
@@ -56,6 +58,8 @@ class Sample:
     ----------
     keys : array
         What decides on their folds.
+    numbers : array of int
+        Of the rows among all.
     seen, used : int
         Rows read, and those of them with a positive weight.
     whole : bool
@@ -68,6 +72,7 @@ class Sample:
     y: Array
     weights: Array
     keys: Keys
+    numbers: NDArray[np.int64]
     seen: int
     used: int
     whole: bool
@@ -82,9 +87,8 @@ class Sample:
         """Some of the rows."""
         if kept.all():
             return self
-        return replace(
-            self, x=self.x[kept], y=self.y[kept], weights=self.weights[kept], keys=self.keys[kept]
-        )
+        parts = ("x", "y", "weights", "keys", "numbers")
+        return replace(self, **{name: getattr(self, name)[kept] for name in parts})
 
 
 def smallest(pieces: list[Piece], size: int) -> Piece:
@@ -121,7 +125,10 @@ class SampleDraw:
         keys = row_keys(self.seed, SAMPLE, block.start, stop)
         heavy = block.weights > 0
         kept = heavy & (keys <= self._limit)
-        piece: Piece = (block.x, block.y, block.weights, block.fold_keys(self.seed), keys)
+        numbers = np.arange(block.start, stop)
+        piece: Piece = (
+            block.x, block.y, block.weights, block.fold_keys(self.seed), numbers, keys
+        )  # fmt: skip
         if not kept.all():
             piece = tuple(part[kept] for part in piece)
         self.seen += len(keys)
@@ -162,9 +169,9 @@ class SampleDraw:
             raise ValueError("Found no rows: a minimum of 1 is required.")
         if not self.used:
             raise ValueError("'sample_weight' must have a positive entry. Got only zeros.")
-        x, y, weights, keys, _ = self.piece()
+        x, y, weights, keys, numbers, _ = self.piece()
         whole = len(keys) == self.used
-        return Sample(x, y, weights, keys, self.seen, self.used, whole, self.tally)
+        return Sample(x, y, weights, keys, numbers, self.seen, self.used, whole, self.tally)
 
 
 def join(pieces: list[Piece]) -> Piece:

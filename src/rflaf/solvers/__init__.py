@@ -7,9 +7,9 @@ Gram matrix. `softmax`: multinomial logistic regression on the features.
 
 from rflaf.solvers.cg import WideProblem, WideSettings, solve_cg
 from rflaf.solvers.result import Solution
-from rflaf.solvers.ridge import NormalEquations, choose_alpha, leave_one_out_losses
+from rflaf.solvers.ridge import NormalEquations, choose_alpha
 from rflaf.solvers.sketches import Problem
-from rflaf.solvers.softmax import ClassRows, SoftmaxSettings, fit_softmax
+from rflaf.solvers.softmax import ClassRows, SoftmaxProblem, SoftmaxSettings, fit_softmax
 from rflaf.solvers.starts import Learned, LearnSettings
 from rflaf.solvers.varpro import learn_activation
 
@@ -19,6 +19,7 @@ __all__ = [
     "Learned",
     "NormalEquations",
     "Problem",
+    "SoftmaxProblem",
     "SoftmaxSettings",
     "Solution",
     "WideProblem",
@@ -26,6 +27,5 @@ __all__ = [
     "choose_alpha",
     "fit_softmax",
     "learn_activation",
-    "leave_one_out_losses",
     "solve_cg",
 ]

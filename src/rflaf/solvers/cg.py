@@ -209,11 +209,13 @@ def solve_cg(
     # each from the best weights so far, so that most take a few iterations
     best = _walk(best, path, _PENALTIES if settings.search else (), with_penalty, _GAIN)
     layer, precondition = state.system.layer, state.precondition
+    judge_intercept = state.system.intercept(best.v)
     everything = Layer(layer.sigma, layer.w, [*layer.parts, *judge.layer.parts])
     system = System(everything, settings.fit_intercept)
     state = Descent(system, precondition, best.alpha, best.v)
+    honest = np.vstack([best.v, judge_intercept])
     _converge(state, settings, _LAST, callback)
-    return _solution(state, path, best.scale)
+    return _solution(state, path, best.scale, honest)
 
 
 def _judge(problem: WideProblem, scale: float) -> Held:
@@ -350,8 +352,10 @@ def _tell(callback: Callback, state: Descent, loss: float) -> None:
         callback({"alpha": state.alpha, "loss": loss, "residual": residual})
 
 
-def _solution(state: Descent, path: list[Record], scale: float = 1.0) -> Solution:
-    return Solution(state.v, state.system.intercept(state.v), state.alpha, path, scale)
+def _solution(
+    state: Descent, path: list[Record], scale: float = 1.0, honest: Float64 | None = None
+) -> Solution:
+    return Solution(state.v, state.system.intercept(state.v), state.alpha, path, scale, honest)
 
 
 def _working_set(m: int, outputs: int) -> int:

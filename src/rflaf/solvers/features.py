@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rflaf import fused
+from rflaf.solvers.linalg import factorise, whiten
 
 Array = NDArray[Any]
 
@@ -45,6 +46,17 @@ def features(sigma: fused.Sigma, z: Array, constant: float = 1.0) -> Array:
     phi[:, -1] = constant
     fused.apply(sigma, z, out=phi[:, :-1])
     return phi
+
+
+def row_rotation(phi: Array) -> Array:
+    """An orthonormal basis of the span of rows phi, M × n, where they are fewer than features.
+
+    The solutions of ridge and logistic regressions on these rows lie in it, so that n unknowns do.
+    """
+    wide = phi.astype(np.float64)
+    gram = wide @ wide.T
+    factor = factorise(gram, 1e-10 * float(np.trace(gram)) / len(gram) + 1e-30)
+    return np.ascontiguousarray(whiten(factor, wide).T.astype(phi.dtype))
 
 
 class KeptBlocks:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from rflaf import fused
 from rflaf.fused.threads import parallel
@@ -146,8 +145,7 @@ class Strips:
                 rows = slice(group[k], min(group[k] + step, n))
                 sums[k] = self._strip(block, first + group[k] // step, rows, right)
 
-            with threadpool_limits(limits=1, user_api="blas"):  # the strips have a thread each
-                parallel(task, len(group))
+            parallel(task, len(group))
             total = total + sum(sums)
         return np.asarray(total), first + len(starts)
 

@@ -23,6 +23,8 @@ class Solution:
         What was tried on the way there: "alpha" and "loss" of each, and what the solver adds.
     scale : float
         What W is to be multiplied by, where the solver was asked to choose that.
+    honest : array, M + 1 × C, optional
+        Weights, intercept last, that the rows which chose the penalty have no part in.
     """
 
     coef: NDArray[np.float64]
@@ -30,3 +32,4 @@ class Solution:
     alpha: float
     path: list[dict[str, Any]] = field(default_factory=list)
     scale: float = 1.0
+    honest: NDArray[np.float64] | None = None

@@ -41,15 +41,12 @@ class Sketch(NamedTuple):
     projection: Array
 
 
-@dataclass(frozen=True)
-class Stage:
-    """Steps, sizes of the sketches, and the rate."""
+class Size(NamedTuple):
+    """Of a sketch."""
 
-    steps: int
     features: int
     fit_rows: int
     held_rows: int
-    rate: float
 
 
 @dataclass(frozen=True)
@@ -93,14 +90,14 @@ class Sampler:
         self.projection = problem.projection.astype(dtype)
         self.rows = np.flatnonzero(problem.weights > 0)
 
-    def draw(self, stage: Stage) -> Sketch:
-        wanted = min(stage.fit_rows + stage.held_rows, len(self.rows))
+    def draw(self, size: Size) -> Sketch:
+        wanted = min(size.fit_rows + size.held_rows, len(self.rows))
         rows = self.rng.choice(self.rows, wanted, replace=False)
-        split = round(wanted * stage.fit_rows / (stage.fit_rows + stage.held_rows))
+        split = round(wanted * size.fit_rows / (size.fit_rows + size.held_rows))
         fit, held = np.sort(rows[:split]), np.sort(rows[split:])
         w = self.projection
-        if stage.features < w.shape[1]:
-            columns = self.rng.choice(w.shape[1], stage.features, replace=False)
+        if size.features < w.shape[1]:
+            columns = self.rng.choice(w.shape[1], size.features, replace=False)
             w = np.ascontiguousarray(w[:, columns])
         parts = [(self.x[r], self.y[r], self.weights[r]) for r in (fit, held)]
         return Sketch(*parts[0], *parts[1], w)

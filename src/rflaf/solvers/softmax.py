@@ -21,6 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from rflaf import fused
+from rflaf.fused.threads import parallel
 from rflaf.rows import Block, Rows
 from rflaf.solvers.features import KeptBlocks, check_finite, features, project
 from rflaf.solvers.lbfgs import minimise
@@ -87,6 +88,7 @@ class Features:
     w: Array
     constant: float
     prepare: Callable[[Block], Block] | None
+    rotation: Array | None
     kept: KeptBlocks
 
     def parts(self, blocks: Iterable[Block]) -> Iterator[Part]:
@@ -99,6 +101,8 @@ class Features:
     def _make(self, block: Block) -> Part:
         ready = block if self.prepare is None else self.prepare(block)
         phi = features(self.sigma, project(ready.x, self.w), self.constant)
+        if self.rotation is not None:
+            phi = np.hstack([phi[:, :-1] @ self.rotation, phi[:, -1:]])
         return phi, ready.y, ready.weights
 
 
@@ -147,10 +151,15 @@ class Objective:
     """The mean cross-entropy over rows plus alpha |v|², as a function of the output weights."""
 
     def __init__(
-        self, sigma: fused.Sigma, w: Array, rows: ClassRows, fit_intercept: bool, room: int
+        self, problem: SoftmaxProblem, rows: ClassRows, fit_intercept: bool, room: int
     ) -> None:
-        self.rows, self.fit_intercept, self.shape = rows, fit_intercept, w.shape
-        self._features = Features(sigma, w, float(fit_intercept), rows.prepare, KeptBlocks(room))
+        self.rows, self.fit_intercept = rows, fit_intercept
+        w, rotation = problem.w, problem.rotation
+        self.width = (w if rotation is None else rotation).shape[1] + 1
+        constant = float(fit_intercept)
+        self._features = Features(
+            problem.sigma, w, constant, rows.prepare, rotation, KeptBlocks(room)
+        )
         self._dtype = w.dtype
 
     def loss(self, v: Float64, alpha: float = 0.0) -> tuple[float, Float64]:
@@ -192,6 +201,37 @@ class Objective:
 
 
 @dataclass(frozen=True)
+class SoftmaxProblem:
+    """Features and rows of one model.
+
+    Attributes
+    ----------
+    sigma : Table or Direct
+    w : array, d × M
+    fit, held : ClassRows
+        Rows to fit to while the penalty is chosen, and those that choose it (None: there are none).
+    every : ClassRows, optional
+        Rows for the last fit; by default those of `fit`.
+    start_alpha : float
+        The penalty to try first.
+    rotation : array, M × r, optional
+        What features are multiplied by; with fewer rows than features r is the number of rows.
+    """
+
+    sigma: fused.Sigma
+    w: Array
+    fit: ClassRows
+    held: ClassRows | None
+    every: ClassRows | None
+    start_alpha: float
+    rotation: Array | None = None
+
+    def objective(self, rows: ClassRows, settings: SoftmaxSettings, room: int) -> Objective:
+        """The loss over some rows."""
+        return Objective(self, rows, settings.fit_intercept, room)
+
+
+@dataclass(frozen=True)
 class SoftmaxSettings:
     """How to solve it.
 
@@ -200,85 +240,114 @@ class SoftmaxSettings:
     n_classes : int
     alpha : float, optional
         A penalty to keep.
-    start_alpha : float
-        The penalty to try first.
     room : int
         Bytes in which features may be kept between passes.
     """
 
     n_classes: int
     alpha: float | None = None
-    start_alpha: float = 1e-4
     fit_intercept: bool = True
     max_iter: int = 200
     room: int = 1 << 30
     tol: float = _FINE
 
 
-def fit_softmax(
-    sigma: fused.Sigma,
-    w: Array,
-    every: ClassRows,
-    fit: ClassRows,
-    held: ClassRows | None,
-    settings: SoftmaxSettings,
-) -> Solution:
-    """Output weights for classes 0 ... n_classes - 1.
+def fit_softmax(problems: list[SoftmaxProblem], settings: SoftmaxSettings) -> list[Solution]:
+    """Output weights for classes 0 ... n_classes - 1, for one model or several.
 
     Penalties are tried from `start_alpha` in whichever direction the cross-entropy of the held-out
-    rows falls, each from the last one's solution. Then the weights are fitted to every row.
-
-    Parameters
-    ----------
-    sigma : Table or Direct
-    w : array, d × M
-    every, fit, held : ClassRows
-        All rows for the last fit; those to fit to while choosing, and those that choose. Without
-        the last, `settings.alpha` must be given.
+    rows falls, over all models together, each from the last one's solution. Then the weights are
+    fitted to every row.
     """
-    outputs = 1 if settings.n_classes == 2 else settings.n_classes
-    problem = Objective(sigma, w, fit, settings.fit_intercept, settings.room)
-    v = np.zeros((w.shape[1] + 1, outputs))
-    curvature = problem.curvature(v)
+    models = [_Model(problem, settings, len(problems)) for problem in problems]
+    parallel(lambda k: models[k].begin(), len(models))
     path: list[dict[str, Any]] = []
-    alpha = settings.alpha
-    if alpha is None:
-        assert held is not None
-        judge = Objective(sigma, w, held, settings.fit_intercept, settings.room // 4)
-        alpha, v = _choose(problem, judge, curvature, v, settings, path)
-    if every is not fit or alpha != settings.alpha:
-        curvature = problem.curvature(v)
-        problem = Objective(sigma, w, every, settings.fit_intercept, settings.room)
-    v, _ = problem.solve(curvature, alpha, v, settings.tol, settings.max_iter)
-    return Solution(v[:-1], v[-1] * settings.fit_intercept, alpha, path)
+    best = 0
+    if settings.alpha is None:
+        best = _choose(models, path)
+    parallel(lambda k: models[k].finish(best), len(models))
+    return [model.solution(path) for model in models]
 
 
-def _choose(
-    problem: Objective,
-    judge: Objective,
-    curvature: Float64,
-    v: Float64,
-    settings: SoftmaxSettings,
-    path: list[dict[str, Any]],
-) -> tuple[float, Float64]:
-    """The penalty with the least held-out loss, and its solution; adds what was tried to `path`."""
-    found: dict[int, tuple[float, Float64]] = {}
+class _Model:
+    """One of the models while the penalty is chosen."""
 
-    def loss(k: int, start: Float64) -> float:
-        if k not in found and len(found) < _MOST_TRIED:
-            alpha = settings.start_alpha * _STEP**k
-            solution, steps = problem.solve(curvature, alpha, start, _ROUGH, settings.max_iter)
-            found[k] = judge.loss(solution)[0], solution
-            path.append({"alpha": alpha, "loss": found[k][0], "steps": steps})
-        return found[k][0] if k in found else np.inf
+    def __init__(self, problem: SoftmaxProblem, settings: SoftmaxSettings, count: int) -> None:
+        self.problem, self.settings, self.room = problem, settings, settings.room // count
+        self.tried: dict[int, tuple[float, Float64]] = {}
+
+    def alpha(self, k: int) -> float:
+        if self.settings.alpha is not None:
+            return self.settings.alpha
+        return self.problem.start_alpha * _STEP**k
+
+    def begin(self) -> None:
+        """The curvature without a penalty, at no weights."""
+        problem, settings = self.problem, self.settings
+        outputs = 1 if settings.n_classes == 2 else settings.n_classes
+        self.objective = problem.objective(problem.fit, settings, self.room)
+        if problem.held is not None:
+            self.judge = problem.objective(problem.held, settings, self.room // 4)
+        self.v = np.zeros((self.objective.width, outputs))
+        self.curvature = self.objective.curvature(self.v)
+
+    def attempt(self, k: int, near: int) -> float:
+        """The held-out loss of a penalty, with the solution for another to start from."""
+        if k not in self.tried:
+            start = self.tried[near][1] if near in self.tried else self.v
+            rule = self.settings
+            v, _ = self.objective.solve(self.curvature, self.alpha(k), start, _ROUGH, rule.max_iter)
+            self.tried[k] = self.judge.loss(v)[0], v
+        return self.tried[k][0]
+
+    def finish(self, k: int) -> None:
+        """Fit to every row."""
+        problem, settings = self.problem, self.settings
+        self.chosen, self.honest = self.alpha(k), None
+        if k in self.tried:
+            self.v = self.honest = self.tried[k][1]
+            self.curvature = self.objective.curvature(self.v)
+        if problem.every is not None and problem.every is not problem.fit:
+            self.objective = problem.objective(problem.every, settings, self.room)
+        self.v, _ = self.objective.solve(
+            self.curvature, self.chosen, self.v, settings.tol, settings.max_iter
+        )
+
+    def solution(self, path: list[dict[str, Any]]) -> Solution:
+        found = []
+        for v in (self.v, self.honest):
+            if v is not None and self.problem.rotation is not None:
+                v = np.vstack([self.problem.rotation @ v[:-1], v[-1:]])
+            found.append(v)
+        v, honest = found
+        intercept = v[-1] * self.settings.fit_intercept
+        return Solution(v[:-1], intercept, self.chosen, path, honest=honest)
+
+
+def _choose(models: list[_Model], path: list[dict[str, Any]]) -> int:
+    """The step from the first penalties with the least held-out loss; adds the path to it."""
+    weights = np.array([m.problem.held.weight if m.problem.held else 0.0 for m in models])
+    weights = weights / weights.sum()
+    tried: dict[int, float] = {}
+
+    def loss(k: int, near: int) -> float:
+        if k not in tried and len(tried) < _MOST_TRIED:
+            losses = np.zeros(len(models))
+
+            def task(i: int) -> None:
+                losses[i] = models[i].attempt(k, near)
+
+            parallel(task, len(models))
+            tried[k] = float(weights @ losses)
+            path.append({"alpha": models[0].alpha(k), "loss": tried[k]})
+        return tried.get(k, np.inf)
 
     best, direction = 0, -1
-    loss(0, v)
-    if not loss(-1, found[0][1]) < found[0][0]:
+    if not loss(-1, 0) < loss(0, 0):
         direction = 1
-    while loss(best + direction, found[best][1]) < found[best][0]:
+    while loss(best + direction, best) < loss(best, best):
         best += direction
-    return settings.start_alpha * _STEP**best, found[best][1]
+    return best
 
 
 def fit_few(

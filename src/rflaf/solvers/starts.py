@@ -22,6 +22,7 @@ Kind = Literal["full", "diagonal", "none"]
 FILL = 0.6  # standard deviation of Z at the start: L has room to grow before Z leaves [-2, 2]
 _FREQUENCIES = (0.3, 1.1, 2.2, 4.5, 9.0)  # of the activation to start from; 0.3: nearly linear
 _ALPHAS = 10.0 ** np.arange(-6, 1)
+_GROWN = (0.5, 0.7, 1.0, 1.4, 2.0)  # scales of a metric that are tried
 _SHARES = 10.0 ** np.arange(-8, 1.5, 0.5)  # penalties, in units of the features' total variance
 
 
@@ -148,6 +149,58 @@ def sketch_losses(
         sums[-1].add(phi if largest < 1e12 else phi.astype(np.float64), y, share)
     fit, held = sums
     return np.array([held.loss(fit.solve(a, fit_intercept)).mean() for a in alphas])
+
+
+def turn_metric(
+    fit: Sketch, judge: Sketch, basis: Any, state: Learned, settings: LearnSettings
+) -> Learned:
+    """A metric made of the gradients of the ridge solution, and the scale and penalty that suit it.
+
+    The prediction f varies most along the leading eigenvectors of E[grad f grad f'], and there the
+    inputs should count most: L becomes its root, as in recursive feature machines. A few solves of
+    this kind bring L near to where hundreds of gradient steps would.
+    """
+    outer = _gradient_outer_product(fit, basis, state, settings.fit_intercept)
+    before = float(np.linalg.norm(state.metric))
+    if np.ndim(state.metric) == 2:
+        values, vectors = np.linalg.eigh(outer)
+        root = (vectors * np.sqrt(np.maximum(values, 1e-6 * values[-1]))) @ vectors.T
+    else:
+        root = np.sqrt(np.maximum(np.diag(outer), 1e-6 * np.diag(outer).max()))
+    size = float(np.linalg.norm(root))
+    if not np.isfinite(size) or size == 0:
+        return state
+    sigma = compiled(basis, state.coefficients)
+    around = state.alpha * 10.0 ** np.arange(-2, 3)
+    alphas = around if settings.alpha is None else np.array([settings.alpha])
+    best, chosen = np.inf, state
+    for grown in _GROWN:
+        metric = root * (grown * before / size)
+        losses = sketch_losses(sigma, metric, alphas, judge, settings.fit_intercept)
+        if losses.min() < best:
+            alpha = float(alphas[losses.argmin()])
+            best, chosen = losses.min(), Learned(state.coefficients, metric, alpha)
+    return chosen
+
+
+def _gradient_outer_product(
+    sketch: Sketch, basis: Any, state: Learned, fit_intercept: bool
+) -> Float64:
+    """E[grad f grad f'] for the ridge solution f of a sketch, summed over outputs."""
+    dtype = sketch.projection.dtype
+    sigma = compiled(basis, state.coefficients)
+    w = apply_metric(state.metric, sketch.projection).astype(dtype)
+    z = project(sketch.x_fit, w)
+    phi = features(sigma, z, float(fit_intercept))
+    sums = NormalEquations.empty(w.shape[1], sketch.y_fit.shape[1])
+    sums.add(phi.astype(np.float64), sketch.y_fit, sketch.weights_fit)
+    v = sums.solve(state.alpha, fit_intercept)[:-1].astype(dtype)
+    ones, share = np.ones((len(z), 1), dtype), sketch.weights_fit / sketch.weights_fit.sum()
+    total = np.zeros((len(w), len(w)))
+    for column in v.T:
+        slopes = fused.slope(sigma, z, (ones, column[:, None])) @ w.T
+        total += (slopes * share[:, None]).T @ slopes
+    return total
 
 
 def _candidates(

@@ -5,7 +5,12 @@ error on other rows, decides (`sketches` has J and its gradient).
 
 The rows and the columns are drawn anew for every step, the columns from the very W that the model
 will use, so that L and sigma suit it. L-BFGS on one fixed sketch was tried: it soon fits L to the
-few columns it sees, and the gain does not carry over to the others.
+few columns it sees, and the gain does not carry over to the others. A step takes the mean gradient
+of a fixed number of sketches, which are computed at once, a thread each; how many threads there are
+changes no bit.
+
+The metric starts from the gradients of a first solution (`starts.turn_metric`). Steps then come in
+rounds, with small sketches first, and those of one size end when a round gains too little.
 """
 
 from __future__ import annotations
@@ -17,27 +22,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf.fused.threads import parallel
 from rflaf.solvers.adam import Adam, penalty_gradient
-from rflaf.solvers.sketches import Problem, Sampler, Sketch, Stage, held_out_loss
+from rflaf.solvers.sketches import Problem, Sampler, Size, held_out_loss
 from rflaf.solvers.starts import (
     FILL,
     Kind,
     Learned,
     LearnSettings,
     compiled,
-    sketch_losses,
     start_on_sketch,
+    turn_metric,
 )
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 Record = dict[str, float]
 Callback = Callable[[Record], None] | None
-_NARROW = 5000  # features; more of them are worth a stage of larger sketches
-# Share of the steps, work of each, and rate, of each stage
-_STAGES = ((0.45, 4e8, 0.1), (0.55, 1.2e10, 0.05))
-_WIDE_STAGES = ((0.35, 4e8, 0.1), (0.4, 1.2e10, 0.05), (0.25, 6.4e10, 0.05))
-_JUDGED = 500  # features to judge kinds of metric by
+
+_SKETCHES = 2  # of a step
+_TURNS = 3  # of the metric by the gradients of the solution, before the first step
+_ROUND = 16  # steps
+# Work of a sketch, about rows × features², and rate of the steps, for each size
+_SIZES = ((4e8, 0.1), (6e9, 0.05))
+_WIDE_SIZES = (*_SIZES, (3.2e10, 0.05))
+_NARROW = 5000  # features; more of them are worth larger sketches
 _MOST_TARGETS = 12  # more are mixed down to this many, at random, while the activation is learned
 
 
@@ -69,69 +78,71 @@ def learn_activation(
         settings = replace(settings, coefficients=np.ones(1))
     problem = replace(problem, y=_mix_targets(problem.y, rng))
     sampler = Sampler(problem, rng)
-    stages = _stages(problem.x.shape[0], problem.projection.shape[1], settings.max_iter)
-    state = start or start_on_sketch(sampler.draw(stages[0]), basis, kind, settings, problem.scales)
+    n, m = problem.x.shape[0], problem.projection.shape[1]
+    sizes = _SIZES if m <= _NARROW else _WIDE_SIZES
+    state = start
+    if state is None:
+        first = sketch_size(n, m, sizes[0][0])
+        state = start_on_sketch(sampler.draw(first), basis, kind, settings, problem.scales)
+        for _ in range(_TURNS if kind != "none" and settings.max_iter else 0):
+            state = turn_metric(sampler.draw(first), sampler.draw(first), basis, state, settings)
     history: list[Record] = []
-    for stage in stages:
-        before = len(history)
-        state = _descend(state, stage, sampler, basis, kind, settings, history, callback)
-        losses = [record["loss"] for record in history[before:]]
-        edge = max(1, len(losses) // 5)
-        if losses and np.mean(losses[-edge:]) > (1 - settings.tol) * np.mean(losses[:edge]):
-            break
+    for number, (work, rate) in enumerate(sizes):
+        size = sketch_size(n, m, work)
+        # half of the steps that are left, or all of them in the end
+        most = settings.max_iter - len(history)
+        most = most if number == len(sizes) - 1 else most // (len(sizes) - number + 1)
+        state = _rounds(state, size, rate, most, sampler, basis, kind, settings, history, callback)
     return Learned(state.coefficients, state.metric, state.alpha, history)
 
 
-def choose_kind(
-    kinds: list[Kind],
-    problem: Problem,
+def _rounds(
+    state: Learned,
+    size: Size,
+    rate: float,
+    most: int,
+    sampler: Sampler,
     basis: Any,
+    kind: Kind,
     settings: LearnSettings,
-    *,
-    rng: np.random.Generator,
-    callback: Callback = None,
-) -> tuple[Kind, Learned]:
-    """The kind of metric that predicts best, each learned on three quarters of the rows.
+    history: list[Record],
+    callback: Callback,
+) -> Learned:
+    """Rounds of steps until one gains too little, or `most` steps are done."""
+    before = np.inf
+    while most > 0:
+        steps = min(_ROUND, most) if most >= 2 * _ROUND else most
+        most -= steps
+        first = len(history)
+        state = _descend(
+            state, size, rate, steps, sampler, basis, kind, settings, history, callback
+        )
+        losses = [record["loss"] for record in history[first:]]
+        if len(losses) < steps:
+            break
+        now = float(np.exp(np.mean(np.log(losses[-(steps // 2) :]))))
+        if now > (1 - settings.tol) * before:
+            break
+        before = now
+    return state
 
-    The error on the rest decides, of ridge regressions on some of the model's features. Returns
-    what was learned too, to go on from.
+
+def sketch_size(n: int, m: int, work: float) -> Size:
+    """Rows and features of a sketch that keeps the model's ratio of the two.
+
+    The work of a step is about rows × features², so that the whole takes seconds whatever n and M.
     """
-    order = rng.permutation(np.flatnonzero(problem.weights > 0))
-    fit, held = (problem.at(np.sort(part)) for part in np.split(order, [3 * len(order) // 4]))
-    columns = np.ascontiguousarray(problem.projection[:, :_JUDGED])
-    sketch = Sketch(fit.x, fit.y, fit.weights, held.x, held.y, held.weights, columns)
-    best, chosen = np.inf, None
-    for kind in kinds:
-        learned = learn_activation(fit, basis, kind, settings, rng=rng, callback=callback)
-        sigma = compiled(basis, learned.coefficients)
-        around = learned.alpha * 10.0 ** np.arange(-2, 3)
-        alphas = around if settings.alpha is None else np.array([settings.alpha])
-        losses = sketch_losses(sigma, learned.metric, alphas, sketch, settings.fit_intercept)
-        if chosen is None or losses.min() < best:
-            best, chosen = losses.min(), (kind, learned)
-    assert chosen is not None
-    return chosen
-
-
-def _stages(n: int, m: int, steps: int) -> list[Stage]:
-    """Two stages, coarse and fine, with sketches that keep the model's rows per feature.
-
-    The work of a step is about rows × features²; every stage bounds it, so that the whole takes
-    seconds whatever n and M are. A wide model has a third stage with larger sketches.
-    """
-    stages = []
-    for share, work, rate in _STAGES if m <= _NARROW else _WIDE_STAGES:
-        ratio = min(max(0.9 * n / m, 3.0), 12.0)
-        wide = int(min(m, (work / ratio) ** (1 / 3), max(0.55 * n / ratio, 50)))
-        fit_rows = int(min(ratio * wide, 0.6 * n))
-        held_rows = int(min(max(fit_rows // 3, 2000), 0.4 * n))
-        stages.append(Stage(round(share * steps), wide, fit_rows, held_rows, rate))
-    return stages
+    ratio = min(max(0.9 * n / m, 3.0), 12.0)
+    wide = int(min(m, (work / ratio) ** (1 / 3), max(0.55 * n / ratio, 50)))
+    fit_rows = int(min(ratio * wide, 0.6 * n))
+    return Size(wide, fit_rows, int(min(max(fit_rows // 3, 2000), 0.4 * n)))
 
 
 def _descend(
     state: Learned,
-    stage: Stage,
+    size: Size,
+    rate: float,
+    steps: int,
     sampler: Sampler,
     basis: Any,
     kind: Kind,
@@ -144,30 +155,40 @@ def _descend(
     The logarithm keeps an unlucky sketch, whose J and gradient are many times the usual, from
     throwing away what was reached.
     """
-    size = FILL / np.sqrt(max(sampler.x.shape[1], 1))
+    length = FILL / np.sqrt(max(sampler.x.shape[1], 1))
     height = float(np.sqrt(np.mean(state.coefficients**2)))
     a, metric, log_alpha = state.coefficients, state.metric, np.log(state.alpha)
-    moves = Adam(stage.rate * height), Adam(stage.rate * size), Adam(2 * stage.rate)
-    for step in range(stage.steps):
-        sketch = sampler.draw(stage)
-        sigma = compiled(basis, a)
-        loss, by_a, by_metric, by_alpha = held_out_loss(
-            sigma, metric, float(np.exp(log_alpha)), sketch, settings.fit_intercept, kind != "none"
-        )
-        if not loss > 0:  # nothing is left to learn, as with a constant target
+    moves = Adam(rate * height), Adam(rate * length), Adam(2 * rate)
+    for step in range(steps):
+        sketches = [sampler.draw(size) for _ in range(_SKETCHES)]
+        sigma, alpha = compiled(basis, a), float(np.exp(log_alpha))
+        found: list[Any] = [None] * len(sketches)
+
+        def task(k: int, found: Any = found, sketches: Any = sketches) -> None:
+            found[k] = held_out_loss(
+                sigma, metric, alpha, sketches[k], settings.fit_intercept, kind != "none"
+            )
+
+        parallel(task, len(sketches))
+        losses = np.array([each[0] for each in found])
+        if not (losses > 0).all():  # nothing is left to learn, as with a constant target
             break
-        record = {"loss": loss, "alpha": float(np.exp(log_alpha)), "features": stage.features}
+        by_a, by_metric, by_alpha = (
+            sum(each[k] / each[0] for each in found) / len(found) for k in (1, 2, 3)
+        )
+        loss = float(np.exp(np.mean(np.log(losses))))
+        record = {"loss": loss, "alpha": alpha, "features": size.features}
         history.append(record)
         if callback is not None:
             callback(record)
-        fade = 0.5 * (1 + np.cos(np.pi * step / stage.steps))
+        fade = 0.5 * (1 + np.cos(np.pi * step / steps))
         if settings.coefficients is None:
             bend = penalty_gradient(a, settings.l1, settings.smoothness)
-            a = moves[0].step(a, by_a / loss + bend, fade)
+            a = moves[0].step(a, by_a + bend, fade)
         if kind != "none":
-            metric = moves[1].step(metric, by_metric.astype(np.float64) / loss, fade)
+            metric = moves[1].step(metric, np.asarray(by_metric, np.float64), fade)
         if settings.alpha is None:
-            log_alpha = moves[2].step(log_alpha, by_alpha / loss, fade)
+            log_alpha = moves[2].step(log_alpha, by_alpha, fade)
     return Learned(a, metric, float(np.exp(log_alpha)))
 
 
