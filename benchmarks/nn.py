@@ -22,19 +22,9 @@ from torch import nn
 from rflaf import datasets
 from rflaf.bases import BSpline
 from rflaf.fused import thread_count
-from rflaf.nn import (
-    KAN,
-    LAN,
-    MLP,
-    PUBLISHED,
-    PUBLISHED_EPOCHS,
-    PUBLISHED_SEEDS,
-    RFLAF,
-    RFMLP,
-    Data,
-    published_basis,
-    train,
-)
+from rflaf.nn import KAN, LAN, MLP, RFLAF, RFMLP
+from rflaf.paper import protocols
+from rflaf.paper.training import PUBLISHED, Data, published_basis, train
 
 D, M = 9, 3000
 DENSE_BATCHES = 8
@@ -172,9 +162,9 @@ def accuracy(names: list[str], n_seeds: int) -> None:
         if source not in loaded:
             loaded[source] = published(source)
         data = loaded[source]
-        protocol = replace(PUBLISHED, epochs=PUBLISHED_EPOCHS[source])
+        protocol = replace(PUBLISHED, epochs=protocols.EPOCHS[source])
         results = [
-            train(make(seed), data, protocol, seed=seed) for seed in PUBLISHED_SEEDS[:n_seeds]
+            train(make(seed), data, protocol, seed=seed) for seed in protocols.SEEDS[:n_seeds]
         ]
         row: dict[str, Any] = {"what": name, "target": target, "seeds": n_seeds}
         row["statuses"] = [result.status for result in results]

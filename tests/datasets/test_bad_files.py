@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rflaf.datasets import DataNotAvailable, load, loading, readers
-from rflaf.datasets.registry import ENTRIES
+from rflaf.datasets.catalogue import ENTRIES
 from rflaf.datasets.types import File
 from tests.datasets import conftest as make
 

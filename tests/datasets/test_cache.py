@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rflaf.datasets import cache, folders, load, loading
-from rflaf.datasets.registry import ENTRIES
+from rflaf.datasets.catalogue import ENTRIES
 from tests.datasets import conftest as make
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rflaf.datasets import DataNotAvailable, fetch, load, loading
+from rflaf.datasets.catalogue import ENTRIES
 from rflaf.datasets.download import DownloadFailed, download
-from rflaf.datasets.registry import ENTRIES
 from rflaf.datasets.types import File
 from tests.datasets import conftest as make
 

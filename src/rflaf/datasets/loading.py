@@ -6,9 +6,9 @@ import warnings
 from pathlib import Path
 
 from rflaf.datasets import cache, folders, protocols
+from rflaf.datasets.catalogue import ENTRIES, Entry
 from rflaf.datasets.download import DownloadFailed, download
 from rflaf.datasets.readers import BadFile
-from rflaf.datasets.registry import ENTRIES, Entry
 from rflaf.datasets.types import PROTOCOLS, DataNotAvailable, Dataset, File, Info, Protocol, Raw
 
 _WHOLE = 0.95  # of the published rows; some sets lose rows with gaps, or doubled ones

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rflaf.datasets.registry import Entry
+from rflaf.datasets.catalogue import Entry
 from rflaf.datasets.stream import Stream
 from rflaf.datasets.types import Array, Dataset, Protocol, Raw
 

@@ -47,7 +47,7 @@ class Bumps:
 
 
 @dataclass(frozen=True)
-class Target:
+class SyntheticTarget:
     """One of f1, f2, f3: its activation, and the factor c of v."""
 
     sigma: Bumps
@@ -55,9 +55,9 @@ class Target:
 
 
 TARGETS = {
-    "f1": Target(Bumps(((-1.0, 1.0, 0.0, 1.0),)), 20.0),
-    "f2": Target(Bumps(((0.0, 1.0, 0.0, 1.0),)), 7.0),
-    "f3": Target(Bumps(((-1.5, -0.5, -0.5, -1.0), (0.5, 1.5, 0.5, 1.0))), 5.0),
+    "f1": SyntheticTarget(Bumps(((-1.0, 1.0, 0.0, 1.0),)), 20.0),
+    "f2": SyntheticTarget(Bumps(((0.0, 1.0, 0.0, 1.0),)), 7.0),
+    "f3": SyntheticTarget(Bumps(((-1.5, -0.5, -0.5, -1.0), (0.5, 1.5, 0.5, 1.0))), 5.0),
 }
 
 
@@ -72,7 +72,7 @@ def v(w: Array, c: float) -> Array:
     return c * np.maximum(w @ B1, w @ B2)
 
 
-def sampled(target: Target, x: Array, w: Array) -> Array:
+def sampled(target: SyntheticTarget, x: Array, w: Array) -> Array:
     """f by the mean over samples of w, as published: an error of about c/1000."""
     weights = (v(w, target.c) / len(w)).astype(np.float32)
     y = np.zeros(len(x))
@@ -85,7 +85,7 @@ def sampled(target: Target, x: Array, w: Array) -> Array:
     return y.astype(np.float32)
 
 
-def exact(target: Target, x: Array, nodes: int = 100) -> Array:
+def exact(target: SyntheticTarget, x: Array, nodes: int = 100) -> Array:
     """f by quadrature, to about 1e-12.
 
     With w = t x/|x| + s (across), v is c (p·w + |m·w|) for half the sum p and half the difference m

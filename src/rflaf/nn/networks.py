@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from rflaf.bases import Basis
-from rflaf.nn.activation import FixedActivation, Init, LearnableActivation
+from rflaf.nn.learnable import FixedActivation, Init, LearnableActivation
 from rflaf.nn.readout import readout
 
 
