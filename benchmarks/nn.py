@@ -23,7 +23,7 @@ from rflaf import datasets
 from rflaf.bases import BSpline
 from rflaf.fused import thread_count
 from rflaf.nn import KAN, LAN, MLP, RFLAF, RFMLP
-from rflaf.paper import protocols
+from rflaf.paper import load_split, protocols
 from rflaf.paper.training import PUBLISHED, Data, published_basis, train
 
 D, M = 9, 3000
@@ -48,7 +48,7 @@ class DenseRBF(nn.Module):
 
 def published(name: str) -> Data:
     """A data set as the paper prepares it."""
-    data = datasets.load(name, "published")
+    data = load_split(name, "published")
     arrays = (data.X_train, data.y_train, data.X_test, data.y_test)
     return Data(*(torch.from_numpy(array) for array in arrays))
 

@@ -64,7 +64,6 @@ SHARED_NAMES = {
     "classifier": "scikit-learn's and Dask's",
     "data": "sources of blocks, and the command `rflaf data`",
     "progress": "the estimators' own",
-    "protocols": "how tables are split and scaled, and how models are trained",
     "reading": "of rows, and of tables",
     "regressor": "scikit-learn's and Dask's",
 }

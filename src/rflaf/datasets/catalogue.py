@@ -8,33 +8,19 @@ from functools import partial
 from pathlib import Path
 
 from rflaf.datasets import sets, small, synthetic
-from rflaf.datasets.types import Array, File, Info, Protocol, Raw
+from rflaf.datasets.types import Dataset, File, Info
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 _MASKED = "https://raw.githubusercontent.com/treforevans/uci_datasets/master/uci_datasets"
 
 
-def _as_it_is(raw: Raw, protocol: Protocol) -> Raw:
-    return raw
-
-
 @dataclass(frozen=True)
 class Entry:
-    """A set: what is known of it, and one function that reads its files or makes it.
-
-    `view` picks columns, target and rows where the protocols differ in them. Inputs are
-    (column - shift) / info.scale, after standardising the columns that the reader marks as numbers;
-    the target is divided by `target_scale`, after standardising if `standard_target`.
-    """
+    """A set: what is known of it, and one function that reads its files or makes it."""
 
     info: Info
-    read: Callable[[tuple[Path, ...]], Raw] | None = None
-    make: Callable[[Protocol], Raw] | None = None
-    view: Callable[[Raw, Protocol], Raw] = _as_it_is
-    shift: float = 0.0
-    target_scale: float = 1.0
-    standard_target: bool = False
-    sigma: Callable[[Array], Array] | None = None
+    read: Callable[[tuple[Path, ...]], Dataset] | None = None
+    make: Callable[[], Dataset] | None = None
 
 
 def _forms(path: str, urls: tuple[str, ...], *others: File, **known: str | int) -> File:
@@ -65,7 +51,7 @@ def _mnist() -> Entry:
         for name, (sha, size) in digests.items()
     )
     info = Info(
-        "mnist", "classification", 784, 10, 255 * 45.0,
+        "mnist", "classification", 784, 10,
         "Handwritten digits, 28 × 28 pixels.",
         "https://yann.lecun.com/exdb/mnist", files, 70_000,
     )  # fmt: skip
@@ -93,11 +79,11 @@ def _cifar10() -> Entry:
         for name in sets.CIFAR10
     )
     info = Info(
-        "cifar10", "classification", 3072, 10, 255 * 65.0,
+        "cifar10", "classification", 3072, 10,
         "Colour photographs of ten kinds of things, 32 × 32 pixels.",
         "https://www.cs.toronto.edu/~kriz/cifar.html", files, 60_000,
     )  # fmt: skip
-    return Entry(info, sets.cifar10, shift=255 / 2)
+    return Entry(info, sets.cifar10)
 
 
 def _adult() -> Entry:
@@ -110,7 +96,7 @@ def _adult() -> Entry:
         sha256="5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d", bytes=3_974_305,
     )  # fmt: skip
     info = Info(
-        "adult", "classification", 100, 2, 10.0,
+        "adult", "classification", 100, 2,
         "Income above 50,000 dollars, from the census of 1994.",
         "https://archive.ics.uci.edu/dataset/2/adult", (file,), 32_561,
     )  # fmt: skip
@@ -124,11 +110,11 @@ def _protein() -> Entry:
     )  # fmt: skip
     file = _forms("protein/CASP.csv", (f"{_UCI}/00265/CASP.csv",), packed)
     info = Info(
-        "protein", "regression", 9, 1, 10.0,
-        "Deviation of predicted protein structures from the true ones, in units of 10 Å.",
+        "protein", "regression", 9, 1,
+        "Deviation of predicted protein structures from the true ones, in Å.",
         "https://archive.ics.uci.edu/dataset/265", (file,), 45_730,
     )  # fmt: skip
-    return Entry(info, sets.protein, target_scale=10.0)
+    return Entry(info, sets.protein)
 
 
 def _ct() -> Entry:
@@ -138,11 +124,11 @@ def _ct() -> Entry:
         variants=tuple(File(f"ct/slice_localization_data.csv{end}") for end in ("", ".gz")),
     )
     info = Info(
-        "ct", "regression", 384, 1, 45.0,
-        "Position of a computer-tomography slice in the body, in tens of its units.",
+        "ct", "regression", 384, 1,
+        "Position of a computer-tomography slice in the body.",
         "https://archive.ics.uci.edu/dataset/206", (file,), 53_500,
     )  # fmt: skip
-    return Entry(info, sets.ct, target_scale=10.0)
+    return Entry(info, sets.ct)
 
 
 def _workloads() -> Entry:
@@ -152,11 +138,11 @@ def _workloads() -> Entry:
         variants=tuple(File(f"workloads/Range-Queries-Aggregates.csv{e}") for e in ("", ".gz")),
     )
     info = Info(
-        "workloads", "regression", 6, 1, 7.5,
-        "Averages that range queries to a data base return, over 100.",
+        "workloads", "regression", 6, 1,
+        "Averages that range queries to a data base return.",
         "https://archive.ics.uci.edu/dataset/493", (file,), 200_000,
     )  # fmt: skip
-    return Entry(info, sets.workloads, target_scale=100.0)
+    return Entry(info, sets.workloads)
 
 
 def _millionsongs() -> Entry:
@@ -164,12 +150,11 @@ def _millionsongs() -> Entry:
         "millionsongs/YearPredictionMSD.txt.zip", (f"{_UCI}/00203/YearPredictionMSD.txt.zip",)
     )
     info = Info(
-        "millionsongs", "regression", 90, 1, 20.0,
-        "Year of a song from its timbre, as (year - 2000)/10. As published: 89 inputs, and a "
-        "timbre average over 10 is the target.",
+        "millionsongs", "regression", 90, 1,
+        "Year of a song from its timbre.",
         "https://archive.ics.uci.edu/dataset/203", (file,), 515_345,
     )  # fmt: skip
-    return Entry(info, sets.millionsongs, view=sets.millionsongs_view, target_scale=10.0)
+    return Entry(info, sets.millionsongs)
 
 
 def _covtype() -> Entry:
@@ -182,7 +167,7 @@ def _covtype() -> Entry:
         sha256="614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
     )
     info = Info(
-        "covtype", "classification", 54, 7, 10.0,
+        "covtype", "classification", 54, 7,
         "Kind of forest on a patch of 30 × 30 m, from a map.",
         "https://archive.ics.uci.edu/dataset/31/covertype", (file,), 581_012,
     )  # fmt: skip
@@ -203,7 +188,7 @@ def _masked(
         )
     )  # fmt: skip
     read = partial(sets.masked, columns=columns)
-    return Entry(_with_files(info, files), read, standard_target=True)
+    return Entry(_with_files(info, files), read)
 
 
 def _with_files(info: Info, files: tuple[File, ...]) -> Info:
@@ -212,7 +197,7 @@ def _with_files(info: Info, files: tuple[File, ...]) -> Info:
 
 def _kin40k() -> Entry:
     info = Info(
-        "kin40k", "regression", 8, 1, 7.5, "Forward kinematics of a robot arm with eight joints.",
+        "kin40k", "regression", 8, 1, "Forward kinematics of a robot arm with eight joints.",
         "https://github.com/treforevans/uci_datasets", n_rows=40_000,
     )  # fmt: skip
     return _masked(
@@ -224,7 +209,7 @@ def _kin40k() -> Entry:
 
 def _bike() -> Entry:
     info = Info(
-        "bike", "regression", 17, 1, 10.0, "Rented bicycles in an hour.",
+        "bike", "regression", 17, 1, "Rented bicycles in an hour.",
         "https://github.com/treforevans/uci_datasets", n_rows=17_379,
     )  # fmt: skip
     return _masked(
@@ -245,8 +230,17 @@ _AUTHORS = {
 
 def _synthetic(name: str) -> Entry:
     description = f"The paper's {name}(x) = E[sigma(w·x) v(w)] in two dimensions, sigma known."
-    info = Info(name, "regression", 2, 1, 1.0, description, _PAPER, n_rows=synthetic.N_POINTS)
-    return Entry(info, make=partial(synthetic.make, name), sigma=synthetic.TARGETS[name].sigma)
+    info = Info(
+        name,
+        "regression",
+        2,
+        1,
+        description,
+        _PAPER,
+        n_rows=synthetic.N_POINTS,
+        sigma=synthetic.TARGETS[name].sigma,
+    )
+    return Entry(info, make=partial(synthetic.make, name))
 
 
 def _authors(name: str) -> Entry:
@@ -256,29 +250,24 @@ def _authors(name: str) -> Entry:
         File(f"synthetic/y_{theirs}.npy", (), digest, 60_128),
     )
     info = Info(
-        f"{name}-authors", "regression", 2, 1, 1.0,
-        f"The authors' own arrays of {name}, in either protocol.", _PAPER, files, 15_000,
+        f"{name}-authors", "regression", 2, 1,
+        f"The authors' own arrays of {name}, by sampling.", _PAPER, files, 15_000,
+        synthetic.TARGETS[name].sigma,
     )  # fmt: skip
-    return Entry(info, sets.authors_arrays, sigma=synthetic.TARGETS[name].sigma)
+    return Entry(info, sets.authors_arrays)
 
 
 def _small() -> list[Entry]:
     page = "https://scikit-learn.org/stable/datasets"
     infos = [
-        Info(
-            "diabetes", "regression", 10, 1, 7.5, "Progress of diabetes in a year.", page, (), 442
-        ),
-        Info("friedman1", "regression", 10, 1, 7.5, "Friedman's first function.", page, (), 2000),
-        Info("digits", "classification", 64, 10, 20.0, "Digits, 8 × 8 pixels.", page, (), 1797),
-        Info("breast_cancer", "classification", 30, 2, 12.5, "Tumours.", page, (), 569),
-        Info("wine", "classification", 13, 3, 10.0, "Wines of three growers.", page, (), 178),
-        Info("iris", "classification", 4, 3, 5.0, "Three kinds of iris.", page, (), 150),
+        Info("diabetes", "regression", 10, 1, "Progress of diabetes in a year.", page, (), 442),
+        Info("friedman1", "regression", 10, 1, "Friedman's first function.", page, (), 2000),
+        Info("digits", "classification", 64, 10, "Digits, 8 × 8 pixels.", page, (), 1797),
+        Info("breast_cancer", "classification", 30, 2, "Tumours.", page, (), 569),
+        Info("wine", "classification", 13, 3, "Wines of three growers.", page, (), 178),
+        Info("iris", "classification", 4, 3, "Three kinds of iris.", page, (), 150),
     ]
-    scales = {"diabetes": 100.0, "friedman1": 10.0}
-    return [
-        Entry(i, make=partial(small.make, i.name), target_scale=scales.get(i.name, 1.0))
-        for i in infos
-    ]
+    return [Entry(info, make=partial(small.make, info.name)) for info in infos]
 
 
 ENTRIES: dict[str, Entry] = {

@@ -5,5 +5,6 @@ Reading records and making tables needs neither PyTorch nor the data; running do
 
 from rflaf.paper.records import Store
 from rflaf.paper.specs import Spec, matrix
+from rflaf.paper.splits import Split, load_split
 
-__all__ = ["Spec", "Store", "matrix"]
+__all__ = ["Spec", "Split", "Store", "load_split", "matrix"]

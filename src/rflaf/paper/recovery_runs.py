@@ -93,9 +93,9 @@ XY = tuple[Array, Array]
 def _rows(dataset: str, seed: int, resample: bool, split: int) -> tuple[XY, XY]:
     """XY to learn from, and the others. Published rows with split 0 have the published split."""
     if not resample:
-        from rflaf.datasets import load
+        from rflaf.paper.splits import load_split
 
-        data = load(dataset, "published")
+        data = load_split(dataset, "published")
         if split == 0:
             return (data.X_train, data.y_train), (data.X_test, data.y_test)
         x = np.concatenate([data.X_train, data.X_test])

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from rflaf.activation import Activation
-from rflaf.datasets import Dataset, load
 from rflaf.paper.environment import machine, today, versions
 from rflaf.paper.protocols import PROTOCOLS, Protocol, ProtocolName
 from rflaf.paper.records import Record
 from rflaf.paper.specs import Model, Spec, parse_model
+from rflaf.paper.splits import Split, load_split
 
 _CURVE = np.linspace(-2.0, 2.0, 81)  # where a record has the values of the learned activation
 
@@ -50,12 +50,12 @@ def run(spec: Spec) -> Record:
 
 
 @lru_cache(maxsize=1)
-def cached_load(dataset: str, protocol: ProtocolName) -> Dataset:
+def cached_load(dataset: str, protocol: ProtocolName) -> Split:
     """The data of the last run, which is that of the next one more often than not."""
-    return load(dataset, protocol)
+    return load_split(dataset, protocol)
 
 
-def part_of(data: Dataset, rows: int | None) -> Dataset:
+def part_of(data: Split, rows: int | None) -> Split:
     """The first rows of the training part, and a quarter as many of the test part."""
     if rows is None:
         return data
@@ -69,7 +69,7 @@ def part_of(data: Dataset, rows: int | None) -> Dataset:
     )
 
 
-def build(spec: Spec, data: Dataset) -> Any:
+def build(spec: Spec, data: Split) -> Any:
     """The PyTorch module of a published model, as the spec's protocol has it."""
     from rflaf import nn
     from rflaf.paper.training import published_basis
@@ -85,7 +85,7 @@ def build(spec: Spec, data: Dataset) -> Any:
     return (nn.RFLAF if model.family == "rflaf" else nn.LAN)(d, M, C, basis=basis, seed=seed)
 
 
-def protocol_of(spec: Spec, data: Dataset) -> Protocol:
+def protocol_of(spec: Spec, data: Split) -> Protocol:
     """How a published model is trained and judged."""
     protocol = replace(PROTOCOLS[spec.protocol], epochs=spec.epochs)
     pairs = spec.model.startswith("kan") and data.task == "regression"

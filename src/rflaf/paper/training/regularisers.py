@@ -25,7 +25,7 @@ def regulariser(model: nn.Module, balance: float = 1.0, sparsity: float = 0.1) -
 
     Examples
     --------
-    >>> from rflaf.nn import RFLAF, RFMLP, regulariser
+    >>> from rflaf.nn import RFLAF, RFMLP
     >>> regulariser(RFLAF(9, 100, seed=0)).ndim
     0
     >>> regulariser(RFMLP(9, 100, seed=0)) is None

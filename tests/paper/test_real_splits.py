@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from rflaf.datasets import info, load, names
+from rflaf.datasets import info, names
+from rflaf.paper import load_split
 
 SHAPES = {
     "mnist": ((60_000, 784), (10_000, 784)),
@@ -27,7 +28,7 @@ def own_cache(tmp_path, monkeypatch):
 def real(name, protocol="corrected"):
     if name not in names(available=True):
         pytest.skip(f"the files of {name} are not in RFLAF_DATA")
-    return load(name, protocol)
+    return load_split(name, protocol)
 
 
 @pytest.mark.parametrize("name", SHAPES)
