@@ -47,7 +47,7 @@ def test_every_model_of_the_paper_has_a_name_we_know():
 
 def test_a_spec_goes_to_a_record_and_back():
     spec = Spec.of("mnist", "rflaf-rbf-16", "corrected", 3070)
-    assert Spec.from_dict(spec.to_dict()) == spec
+    assert Spec(**spec.to_dict()) == spec
     assert (spec.n_components, spec.epochs) == (1000, 10)
     assert Spec.of("protein", "estimator", "corrected", 1).epochs == 0
     assert spec.quick().key != spec.key

@@ -129,11 +129,11 @@ class LearnableActivation(nn.Module):
         return self.channels is None and not any((*hooks, *backward_hooks))
 
     def to_activation(self, channel: int | None = None) -> Activation:
-        """The function as an `rflaf.Activation`; with one a channel, that of `channel`."""
+        """The function as an `rflaf.Activation`; with one per channel, that of `channel`."""
         a = self.coefficients.detach().double().cpu().numpy()
         if (channel is None) != (self.channels is None):
             raise ValueError(
-                "'channel' must be given for one activation a channel, and only then. "
+                "'channel' must be given for one activation per channel, and only then. "
                 f"Got channel={channel!r} with channels={self.channels!r}."
             )
         return Activation(self.basis, a if channel is None else a[channel])

@@ -62,7 +62,7 @@ class Recovered:
 
 
 def spread_directions(n: int, d: int, rng: np.random.Generator) -> Float64:
-    """n lines through the origin of d dimensions, far apart: unit vectors, one a row."""
+    """n lines through the origin of d dimensions, far apart: unit vectors, one per row."""
     if d == 1:
         return np.ones((1, 1))
     if d == 2:

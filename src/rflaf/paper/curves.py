@@ -170,7 +170,7 @@ def figure2(records: Iterable[Record]) -> list[Panel]:
 
 
 def figure3(records: Iterable[Record]) -> list[Panel]:
-    """A panel a function and method."""
+    """One panel per function and method."""
     return [
         Panel(
             f"{each.function}, {each.method}",
@@ -183,7 +183,7 @@ def figure3(records: Iterable[Record]) -> list[Panel]:
 
 
 def learned_activations(records: Iterable[Record], dataset: str) -> list[Panel]:
-    """A panel a model: the first seed of each protocol, and some others faintly.
+    """One panel per model: the first seed of each protocol, and some others faintly.
 
     The scale and the sign of sigma can be moved into v, so each curve is divided by its largest
     value, and has the sign that suits the first one best.

@@ -100,7 +100,7 @@ def as_latex(table: PaperTable) -> str:
 
 
 def as_csv(table: PaperTable) -> str:
-    """One line a model and data set, numbers unrounded."""
+    """One line per model and data set, numbers unrounded."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = [f"{p}_{what}" for p in ("published", "corrected") for what in ("mean", "std", "seeds")]

@@ -1,4 +1,4 @@
-"""Records of runs: one JSON line a run, in a folder that several processes may share."""
+"""Records of runs: one JSON line per run, in a folder that several processes may share."""
 
 from __future__ import annotations
 

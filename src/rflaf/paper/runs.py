@@ -26,7 +26,7 @@ def run(spec: Spec) -> Record:
     -------
     dict
         `key`, `spec`, `status` ("finished" or "diverged"), `test_loss`, `test_accuracy` (a share),
-        `best_epoch`, `history` (a list a quantity), `coefficients` and `sigma` of a learned
+        `best_epoch`, `history` (one list per quantity), `coefficients` and `sigma` of a learned
         activation, `seconds`, `versions`, `machine`, `date`.
     """
     model = parse_model(spec.model)

@@ -136,11 +136,6 @@ class Spec:
         """For a record."""
         return asdict(self)
 
-    @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> Spec:
-        """From a record."""
-        return cls(**given)
-
 
 def seeds_of(model: str, n_seeds: int) -> tuple[int, ...]:
     """The first of the paper's seeds; at most three for the models that train W, as there."""

@@ -18,7 +18,7 @@ from rflaf.nn.layouts import CellLayout
 class DefectiveBSpline(Basis):
     """The quadratic "B-splines" of the published experiments. Only for reproducing those.
 
-    Three pieces a function, 4/3 as high as a B-spline's. The middle one, on [c, c + h], is centred
+    Three pieces per function, 4/3 as high as a B-spline's. The middle one, on [c, c + h], is centred
     at (c + h/2) h where c + h/2 was meant, so that the function jumps at both ends of it.
     `rflaf.bases.BSpline` is the right one.
 
@@ -66,7 +66,7 @@ class DefectiveBSpline(Basis):
             yield total.astype(z.dtype)
 
     def cell_layout(self) -> CellLayout:
-        """Its table, which is exact: a cell a piece."""
+        """Its table, which is exact: one cell per piece."""
         n_cells = self.n + 2
         cubics = np.zeros((self.n, n_cells + 1, 4))
         for i, pieces in enumerate(self._pieces()):
