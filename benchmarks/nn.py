@@ -1,8 +1,8 @@
 """Training with PyTorch: python benchmarks/nn.py [--accuracy [--models NAME ...] [--seeds N]]
 
-Seconds per epoch on the paper's protein task (M = 3000, batch 128, two Adam steps per batch), against
-the dense way of the paper's code; with --accuracy the losses of the published protocol. The data is
-read from the folder in the environment variable RFLAF_DATA.
+Seconds per epoch on the paper's protein task (M = 3000, batch 128, two Adam steps per batch),
+against the dense way of the paper's code; with --accuracy the losses of the published protocol. The
+data is read from the folder in the environment variable RFLAF_DATA.
 """
 
 from __future__ import annotations

@@ -155,9 +155,9 @@ def test_two_processes_do_not_time_at_once(tmp_path):
 
 
 def test_seconds_of_a_recovery_do_not_count_the_data(monkeypatch):
-    from rflaf.paper import recovery_runs as recovery
-    from rflaf.paper import runs
+    from rflaf.paper import recovery_runs, runs
 
-    monkeypatch.setattr(recovery, "run_recovery", lambda *_, **__: {"error": 0.1, "seconds": 42.0})
+    made = {"error": 0.1, "seconds": 42.0}
+    monkeypatch.setattr(recovery_runs, "run_recovery", lambda *_, **__: made)
     spec = Spec.of("f1", "recovery-smooth-v", "corrected", SEEDS[0])
     assert runs.run(spec)["seconds"] == 42.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -188,11 +188,7 @@ def _masked(
         )
     )  # fmt: skip
     read = partial(sets.masked, columns=columns)
-    return Entry(_with_files(info, files), read)
-
-
-def _with_files(info: Info, files: tuple[File, ...]) -> Info:
-    return Info(**{**info.__dict__, "files": files})
+    return Entry(replace(info, files=files), read)
 
 
 def _kin40k() -> Entry:

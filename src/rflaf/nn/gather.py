@@ -1,6 +1,6 @@
 """The operators' arithmetic in plain PyTorch, for every device and dtype.
 
-The specification is the same as that of the fused kernels: a cell and four coefficients per element.
+The specification is that of the fused kernels: a cell and four coefficients per element.
 Beside value, slope and adjoint it has the derivatives of higher order, for double backward. All of
 it takes z of any shape with one activation, a of N, or z of C × L with one per row, a of C × N.
 """

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
-import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from rflaf.files import write_whole
 from rflaf.paper.curves import (
     Line,
     Panel,
@@ -86,12 +87,9 @@ def _save(rows: list[list[tuple[str, Panel]]], path: Path) -> Path:
         for (title, panel), place in zip(row, places):
             _draw(place, title, panel)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        canvas.print_figure(temporary, format="png", dpi=100, facecolor="white")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    buffer = io.BytesIO()
+    canvas.print_figure(buffer, format="png", dpi=100, facecolor="white")
+    write_whole(path, buffer.getvalue())
     return path
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,9 @@ from numpy.typing import NDArray
 
 from rflaf.activation import Activation
 from rflaf.bases import RBF
+from rflaf.datasets.synthetic import TARGETS
 from rflaf.paper.recovery import best_factors, recover_activation, recovery_error
+from rflaf.paper.splits import load_split
 
 Array = NDArray[Any]
 Curve = Callable[[Array], Array]
@@ -29,9 +30,7 @@ PUBLISHED_CURVES = {"f1": (0.02, 25), "f2": (0.01, 12), "f3": (0.02, 45)}  # wid
 QUICK_ROWS, QUICK_EPOCHS, QUICK_STEPS = 1500, 1, 20
 
 
-def run_recovery(
-    dataset: str, method: str, seed: int, *, resample: bool = False, quick: bool = False
-) -> dict[str, Any]:
+def run_recovery(dataset: str, method: str, seed: int, *, quick: bool = False) -> dict[str, Any]:
     """Recover sigma from one of the synthetic targets in one way.
 
     Parameters
@@ -41,8 +40,6 @@ def run_recovery(
     seed : int
         For what the method draws. The paper's training has its published split; the other two
         learn from four fifths of the rows, drawn by the seed.
-    resample : bool
-        Draw the points and the samples of w anew, by the seed, in place of the published ones.
     quick : bool
         A few rows and steps, to see that it runs.
 
@@ -63,10 +60,8 @@ def run_recovery(
             "The 'method' parameter of run_recovery must be one of "
             f"{', '.join(METHODS)}. Got {method!r} instead."
         )
-    from rflaf.datasets.synthetic import TARGETS
-
     truth = TARGETS[dataset].sigma
-    train, test = _rows(dataset, seed, resample, split=seed if method != "paper" else 0)
+    train, test = _rows(dataset, seed if method != "paper" else 0)
     if quick:
         train, test = ((x[:QUICK_ROWS], y[:QUICK_ROWS]) for x, y in (train, test))
     start = time.perf_counter()
@@ -90,30 +85,16 @@ def run_recovery(
 XY = tuple[Array, Array]
 
 
-def _rows(dataset: str, seed: int, resample: bool, split: int) -> tuple[XY, XY]:
-    """XY to learn from, and the others. Published rows with split 0 have the published split."""
-    if not resample:
-        from rflaf.paper.splits import load_split
-
-        data = load_split(dataset, "published")
-        if split == 0:
-            return (data.X_train, data.y_train), (data.X_test, data.y_test)
-        x = np.concatenate([data.X_train, data.X_test])
-        y = np.concatenate([data.y_train, data.y_test])
-    else:
-        x, y = _sampled_anew(dataset, seed)
+def _rows(dataset: str, split: int) -> tuple[XY, XY]:
+    """Rows to learn from, and the others; split 0 is the published one."""
+    data = load_split(dataset, "published")
+    if split == 0:
+        return (data.X_train, data.y_train), (data.X_test, data.y_test)
+    x = np.concatenate([data.X_train, data.X_test])
+    y = np.concatenate([data.y_train, data.y_test])
     order = np.random.default_rng(split).permutation(len(x))
     end = round(SHARE_OF_ROWS * len(x))
     return (x[order[:end]], y[order[:end]]), (x[order[end:]], y[order[end:]])
-
-
-@lru_cache(maxsize=1)
-def _sampled_anew(dataset: str, seed: int) -> XY:
-    from rflaf.datasets.synthetic import N_POINTS, N_SAMPLES, TARGETS, sampled
-
-    rng = np.random.default_rng(seed)
-    x, w = (rng.standard_normal((n, 2), dtype=np.float32) for n in (N_POINTS, N_SAMPLES))
-    return x, sampled(TARGETS[dataset], x, w)
 
 
 def _by_training(

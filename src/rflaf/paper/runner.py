@@ -11,7 +11,7 @@ from rflaf.paper.curves import sort_out
 from rflaf.paper.records import Record, Store
 from rflaf.paper.specs import Spec, parse_model
 
-Work = Callable[[Spec], Record]
+Run = Callable[[Spec], Record]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,6 @@ class Event:
     done: int
     total: int
     seconds_left: float | None = None
-    record: Record | None = None
     message: str = ""
 
 
@@ -76,7 +75,7 @@ def run_all(
     store: Store,
     *,
     jobs: int = 1,
-    work: Work | None = None,
+    work: Run | None = None,
     report: Callable[[Event], None] = lambda event: None,
 ) -> list[Event]:
     """Run what is missing, and append each record as soon as it is there.
@@ -119,7 +118,6 @@ def run_all(
             len(todo) - len(left),
             len(todo),
             clock.left(left, jobs),
-            payload if kind == "done" else None,
             payload if kind == "skipped" else "",
         )
         if kind == "skipped":
@@ -129,7 +127,7 @@ def run_all(
 
 
 def _outcomes(
-    todo: Sequence[Spec], store: Store, jobs: int, work: Work | None
+    todo: Sequence[Spec], store: Store, jobs: int, work: Run | None
 ) -> Iterator[tuple[str, Spec, Any]]:
     if jobs == 1:
         for spec in todo:
@@ -143,7 +141,7 @@ def _outcomes(
     yield from parallel(delayed(_one)(spec, store.folder, work) for spec in todo)
 
 
-def _one(spec: Spec, folder: Any, work: Work | None) -> tuple[str, Spec, Any]:
+def _one(spec: Spec, folder: Any, work: Run | None) -> tuple[str, Spec, Any]:
     from rflaf.datasets import DataNotAvailable
 
     store = Store(folder)

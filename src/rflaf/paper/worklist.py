@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rflaf.datasets import info
+from rflaf.paper.curves import CELLS, FUNCTIONS
 from rflaf.paper.printed import (
     DATASETS,
     FIGURES,
@@ -25,10 +26,9 @@ from rflaf.paper.specs import (
     parse_model,
 )
 
-SYNTHETIC = ("f1", "f2", "f3")
 BY_N = (
     "rfmlp-relu",
-    *(f"rflaf-{basis}-{n}" for basis in ("rbf", "bs") for n in (8, 16, 32, 64, 128)),
+    *(f"rflaf-{basis}-{n}" for basis in ("rbf", "bs") for n in CELLS),
 )
 
 
@@ -84,7 +84,7 @@ def work_for(
         recovery = target in ("figure2", "figure3")
         if datasets is not None:
             # f1, f2, f3 belong to these figures alone, and other data sets to anything else
-            sets = tuple(name for name in datasets if (name in SYNTHETIC) == recovery)
+            sets = tuple(name for name in datasets if (name in FUNCTIONS) == recovery)
         if not _is_timing(target):
             runs += matrix(sets, chosen, ["corrected"] if recovery else protocols, seeds)
         if _is_timing(target) or target == "figure1":
@@ -121,7 +121,7 @@ def _parts(target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if target == "figure1":
         return BY_N, ("workloads",)
     if target in FIGURES:
-        return RECOVERY, SYNTHETIC if target == "figure3" else SYNTHETIC[:1]
+        return RECOVERY, FUNCTIONS if target == "figure3" else FUNCTIONS[:1]
     extra = () if _is_timing(target) or target == "table3" else ESTIMATORS
     return (*models_of(target), *extra), tuple(datasets_of(target))
 
@@ -132,5 +132,5 @@ def _is_timing(target: str) -> bool:
 
 def _rank(spec: Spec) -> tuple[int, int, str]:
     """First seeds first, and in each the data sets together, since the last one is kept."""
-    order = {name: k for k, name in enumerate((*SYNTHETIC, *DATASETS))}
+    order = {name: k for k, name in enumerate((*FUNCTIONS, *DATASETS))}
     return SEEDS.index(spec.seed), order.get(spec.dataset, len(order)), spec.protocol

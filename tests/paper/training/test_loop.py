@@ -186,15 +186,6 @@ def test_finished_checkpoint_gives_the_result_again(regression, tmp_path):
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def test_result_goes_to_a_file(regression):
-    import json
-
-    result = train(RFLAF(2, 20, seed=0), regression, "published", epochs=2)
-    record = json.loads(json.dumps(result.to_dict()))
-    assert record["protocol"]["name"] == "published"
-    assert len(record["history"]) == 2
-
-
 @pytest.mark.parametrize("tqdm", [True, False])
 def test_progress(tqdm, regression, capsys, monkeypatch):
     if not tqdm:

@@ -49,7 +49,6 @@ class TableView:
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     numeric: tuple[bool, ...]
-    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 import zlib
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rflaf.files import write_whole
+
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     """Write the file whole or not at all, wherever the process is killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "wb") as file:
-        torch.save(state, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    write_whole(path, buffer.getvalue())
 
 
 def load_checkpoint(path: Path, run: dict[str, Any]) -> dict[str, Any] | None:

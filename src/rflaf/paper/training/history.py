@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
 from rflaf.paper.protocols import Protocol
 
@@ -68,15 +68,6 @@ class TrainingResult:
         if self.protocol.selected_on == "test":
             return max(r.test_accuracy for r in self.history if r.test_accuracy is not None)
         return self.history[best - 1].test_accuracy
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, for a file."""
-        chosen = {
-            "best_epoch": self.best_epoch,
-            "test_loss": self.test_loss,
-            "test_accuracy": self.test_accuracy,
-        }
-        return {**asdict(self), "history": [asdict(r) for r in self.history], **chosen}
 
 
 def selection_loss(record: EpochRecord, protocol: Protocol) -> float:

@@ -223,15 +223,14 @@ class _Run:
         history = tuple(self.history)
         if self.diverged_epoch is None:
             bound = self.protocol.divergence * self.subsets["train"].constant_loss()
-            best = best_record(history, self.protocol)
             # the test rows may lie farther out than those that pick the epoch
-            if max(selection_loss(best, self.protocol), best.test_loss or 0.0) > bound:
-                beyond = (
-                    r
-                    for r in history
-                    if max(selection_loss(r, self.protocol), r.test_loss or 0.0) > bound
-                )
-                self.diverged_epoch = next(beyond).epoch
+            beyond = [
+                r
+                for r in history
+                if max(selection_loss(r, self.protocol), r.test_loss or 0.0) > bound
+            ]
+            if best_record(history, self.protocol) in beyond:
+                self.diverged_epoch = beyond[0].epoch
         if self.diverged_epoch is not None:
             return TrainingResult(
                 "diverged", self.protocol, self.seed, history, self.diverged_epoch

@@ -18,8 +18,8 @@ from rflaf.nn.layouts import CellLayout
 class DefectiveBSpline(Basis):
     """The quadratic "B-splines" of the published experiments. Only for reproducing those.
 
-    Three pieces per function, 4/3 as high as a B-spline's. The middle one, on [c, c + h], is centred
-    at (c + h/2) h where c + h/2 was meant, so that the function jumps at both ends of it.
+    Three pieces per function, 4/3 as high as a B-spline's. The middle one, on [c, c + h], is
+    centred at (c + h/2) h where c + h/2 was meant, so that the function jumps at both its ends.
     `rflaf.bases.BSpline` is the right one.
 
     Parameters
