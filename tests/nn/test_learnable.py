@@ -246,8 +246,9 @@ def test_wrong_inputs():
         LearnableActivation(shared=False, channels=3).to_activation()
 
 
-def test_missing_torch_names_the_extra():
-    code = "import sys, rflaf; sys.modules['torch'] = None; import rflaf.nn"
+@pytest.mark.parametrize("module", ["rflaf.nn", "rflaf.paper.training"])
+def test_missing_torch_names_the_extra(module):
+    code = f"import sys, rflaf; sys.modules['torch'] = None; import {module}"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
