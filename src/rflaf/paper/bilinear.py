@@ -274,22 +274,10 @@ def recover(
     penalty: float | None = None,
     rng: np.random.Generator,
 ) -> Recovered:
-    """Coefficients of sigma in `basis`, and the weights of v.
+    """Coefficients of sigma in `basis`, and the weights of v for the unit vectors `directions`.
 
-    Parameters
-    ----------
-    x : array, n × d
-    y : array of n
-        Values of f, or f and noise.
-    basis : Basis
-        Its own mirror image, zero outside its grid.
-    directions : array, K × d
-        Unit vectors d_k.
-    penalty : float, optional
-        Times the mean of y² and the integral of sigma''², for a sigma whose coefficients have unit
-        mean square. By default held-out cones of directions choose it.
-    rng : Generator
-        For the cones.
+    The penalty is that of `rflaf.paper.recovery.recover_activation`; without one, held-out cones of
+    directions, drawn by `rng`, choose it.
     """
     design = Design(x, basis, directions)
     problem = _Bilinear(design, basis)

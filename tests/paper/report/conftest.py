@@ -7,7 +7,7 @@ import pytest
 from rflaf.paper import Store
 from rflaf.paper.records import compact
 from rflaf.paper.report import write_report
-from tests.paper.report.synthetic import hostile_records, make_records
+from tests.paper.report.made_records import hostile_records, make_records
 
 
 @pytest.fixture(scope="session")

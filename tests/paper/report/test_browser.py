@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.paper.report.synthetic import HOSTILE
+from tests.paper.report.made_records import HOSTILE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")  # fmt: skip  # noqa: E501

@@ -16,7 +16,7 @@ from rflaf.paper.report.page import render
 from rflaf.paper.report.summary import sentences, training_seconds
 from rflaf.paper.specs import Spec
 from tests.paper.report.conftest import write_records
-from tests.paper.report.synthetic import HOSTILE, estimator, training
+from tests.paper.report.made_records import HOSTILE, estimator, training
 
 VOID = {"meta", "link"}
 TAGS = {

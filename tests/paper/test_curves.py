@@ -13,7 +13,7 @@ from rflaf.paper.curves import (
 )
 from rflaf.paper.figures import save_figures
 from rflaf.paper.specs import RECOVERY
-from tests.paper.report.synthetic import HOSTILE, make_records
+from tests.paper.report.made_records import HOSTILE, make_records
 
 
 @pytest.fixture(scope="module")
