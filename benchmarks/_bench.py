@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rflaf.experiments.environment import machine as processor
-from rflaf.experiments.environment import today, versions
+from rflaf.paper.environment import machine as processor
+from rflaf.paper.environment import today, versions
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -6,24 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from rflaf.datasets import info, load
-from rflaf.datasets.loading import raw
+from rflaf.datasets import load
+from rflaf.paper.splits import SCALINGS, load_split
 
 Split = tuple[Any, Any, Any, Any]
 
 
 def protein() -> Split:
     """CASP, RMSD/10 from nine features as they are."""
-    table = raw("protein")
-    return _fifth(np.array(table.inputs), table.target / 10)
+    table = load("protein")
+    return _fifth(np.array(table.X), table.y / 10)
 
 
 def adult() -> Split:
     """Numbers, standardised, then levels; the first level of each column is dropped."""
-    table = raw("adult")
-    numbers, levels = (table.inputs[:, mask] for mask in (table.is_number, ~table.is_number))
+    table = load("adult")
+    numbers, levels = (table.X[:, mask] for mask in (table.is_number, ~table.is_number))
     numbers = (numbers - numbers.mean(axis=0)) / numbers.std(axis=0)
-    return _fifth(np.hstack([numbers, levels]), np.array(table.target))
+    return _fifth(np.hstack([numbers, levels]), np.array(table.y))
 
 
 def kin40k_or_bike(name: str) -> Split:
@@ -37,7 +37,7 @@ def mnist() -> Split:
 
 
 def _unscaled(name: str, divisor: float) -> Split:
-    data, factor = load(name), info(name).scale / divisor
+    data, factor = load_split(name), SCALINGS[name].scale / divisor
     return data.X_train * factor, data.y_train, data.X_test * factor, data.y_test
 
 

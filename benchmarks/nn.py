@@ -1,8 +1,8 @@
 """Training with PyTorch: python benchmarks/nn.py [--accuracy [--models NAME ...] [--seeds N]]
 
-Seconds an epoch on the paper's protein task (M = 3000, batch 128, two Adam steps a batch), against
-the dense way of the paper's code; with --accuracy the losses of the published protocol. The data is
-read from the folder in the environment variable RFLAF_DATA.
+Seconds per epoch on the paper's protein task (M = 3000, batch 128, two Adam steps per batch),
+against the dense way of the paper's code; with --accuracy the losses of the published protocol. The
+data is read from the folder in the environment variable RFLAF_DATA.
 """
 
 from __future__ import annotations
@@ -22,19 +22,9 @@ from torch import nn
 from rflaf import datasets
 from rflaf.bases import BSpline
 from rflaf.fused import thread_count
-from rflaf.nn import (
-    KAN,
-    LAN,
-    MLP,
-    PUBLISHED,
-    PUBLISHED_EPOCHS,
-    PUBLISHED_SEEDS,
-    RFLAF,
-    RFMLP,
-    Data,
-    published_basis,
-    train,
-)
+from rflaf.nn import KAN, LAN, MLP, RFLAF, RFMLP
+from rflaf.paper import load_split, protocols
+from rflaf.paper.training import PUBLISHED, Data, published_basis, train
 
 D, M = 9, 3000
 DENSE_BATCHES = 8
@@ -58,7 +48,7 @@ class DenseRBF(nn.Module):
 
 def published(name: str) -> Data:
     """A data set as the paper prepares it."""
-    data = datasets.load(name, "published")
+    data = load_split(name, "published")
     arrays = (data.X_train, data.y_train, data.X_test, data.y_test)
     return Data(*(torch.from_numpy(array) for array in arrays))
 
@@ -172,9 +162,9 @@ def accuracy(names: list[str], n_seeds: int) -> None:
         if source not in loaded:
             loaded[source] = published(source)
         data = loaded[source]
-        protocol = replace(PUBLISHED, epochs=PUBLISHED_EPOCHS[source])
+        protocol = replace(PUBLISHED, epochs=protocols.EPOCHS[source])
         results = [
-            train(make(seed), data, protocol, seed=seed) for seed in PUBLISHED_SEEDS[:n_seeds]
+            train(make(seed), data, protocol, seed=seed) for seed in protocols.SEEDS[:n_seeds]
         ]
         row: dict[str, Any] = {"what": name, "target": target, "seeds": n_seeds}
         row["statuses"] = [result.status for result in results]

@@ -1,75 +1,203 @@
-"""Which part may import which."""
+"""Which part may import which, and names that mean one thing each."""
 
 import ast
+from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 import rflaf
 
 SOURCE = Path(rflaf.__file__).parent
+# Every folder and module at the top, and what it imports: no more, and no less.
 PARTS = {
-    "files": set(),
-    "bases": set(),
-    "published": set(),
-    "fused": set(),
+    "__init__": {
+        *("_version", "activation", "bases", "estimators", "fused", "io", "projection", "solvers"),
+    },
+    "__main__": {"cli"},
+    "_version": set(),
     "activation": {"bases", "fused"},
-    "theory": {"bases", "activation"},
-    "kernels": {"bases", "activation", "theory"},
-    "nn": {"activation", "bases", "fused", "published"},
-    "projection": set(),
-    "solvers": {"fused", "projection"},
-    "recovery": {"activation", "bases", "solvers"},
+    "bases": set(),
+    "cli": {
+        *("_version", "datasets", "estimators", "files", "io", "paper", "progress"),
+        *("tabular", "theory"),
+    },
+    "dask": {"data", "estimators", "fused", "solvers"},
     "data": set(),
     "datasets": {"files"},
     "estimators": {"activation", "bases", "data", "fused", "nn", "projection", "solvers"},
-    "experiments": {
-        *("activation", "bases", "datasets", "estimators", "nn", "published", "solvers"),
-        *("_version", "fused", "recovery"),
-    },
+    "files": set(),
+    "fused": set(),
+    "io": {"_version", "activation", "bases", "estimators", "files", "solvers", "tabular"},
+    "kernels": {"activation", "bases", "theory"},
+    "nn": {"activation", "bases", "fused", "paper"},
     "onnx": {"_version", "activation", "bases", "estimators", "files", "fused"},
-    "tabular": {"estimators", "files", "_version"},
-    "io": {"activation", "bases", "estimators", "files", "solvers", "tabular", "_version"},
-    "report": {"experiments", "files"},  # reads records, and knows no model
-    "dask": {"data", "estimators", "fused", "solvers"},
+    "paper": {
+        *("_version", "activation", "bases", "datasets", "estimators", "files", "nn", "progress"),
+    },
+    "progress": set(),
+    "projection": set(),
+    "solvers": {"fused"},
+    "tabular": {"_version", "estimators", "files"},
+    "theory": {"activation", "bases"},
 }
+# Imports against the order of the parts, which must therefore wait until they are asked for.
+LATE = {("nn", "paper")}  # `from rflaf.nn import train` is part of the public contract
 EXTRAS = {
-    "torch": {"nn"},
+    "torch": {"nn", "paper.training"},
     "dask": {"dask"},
     "distributed": {"dask"},
+    "filelock": {"paper.records"},
+    "jinja2": {"cli.demo_page", "paper.report"},
     "onnx": {"onnx"},
     "onnxruntime": {"onnx"},
-    "typer": {"cli"},
+    "pooch": {"datasets.download"},
     "rich": {"cli"},
-    "jinja2": {"report"},
+    "skops": {"io"},
+    "typer": {"cli"},
+}
+# Names of modules that stand for more than one, and why.
+SHARED_NAMES = {
+    "adam": "the optimiser of the solvers, and solver='adam' of the estimators",
+    "base": "what a family of classes has in common, in its folder",
+    "classifier": "scikit-learn's and Dask's",
+    "data": "sources of blocks, and the command `rflaf data`",
+    "progress": "the estimators' own",
+    "reading": "of rows, and of tables",
+    "regressor": "scikit-learn's and Dask's",
+}
+SHARED_CLASSES = {
+    "Plan": "of theory, and of sketches",
+    "Progress": "the estimators' own",
 }
 
 
-def imports(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+def modules():
+    """Path and dotted name below the package; the package itself is `__init__`."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        folder = parts[:-1] if parts[-1] == "__init__" else parts
+        yield path, ".".join(folder) or "__init__"
+
+
+def within(name, places):
+    return any(name == place or name.startswith(f"{place}.") for place in places)
+
+
+def imports(tree):
+    """The names that a module imports, in whatever form, and whether at once or when called."""
+    at_once = {id(node) for node in _run_on_import(tree)}
+    for node in ast.walk(tree):
+        early = id(node) in at_once
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names = [alias.name for alias in node.names]
+            assert "rflaf" not in names, "`import rflaf` does not say which part: name it"
+            yield from ((name, early) for name in names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are absolute"
-            yield node.module
+            assert node.level == 0, "imports are absolute"
+            if node.module == "rflaf":
+                yield from ((_home(alias.name), early) for alias in node.names)
+            else:
+                yield node.module, early
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            # import_module("rflaf.io"), files("rflaf.paper"), and tables of such names
+            words = node.value.split(".")
+            if words[0] == "rflaf" and len(words) > 1 and all(map(str.isidentifier, words)):
+                yield node.value, early
+        elif isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
+            start = node.values[0].value
+            if start == "rflaf.":  # any part at all: the package's own `__getattr__`
+                yield from ((f"rflaf.{part}", early) for part in rflaf._PARTS)
+            elif start.startswith("rflaf.") and start.endswith("."):
+                yield start[:-1], early
 
 
-def part_of(path):
-    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+def _run_on_import(node):
+    for child in ast.iter_child_nodes(node):
+        typing_only = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+        if not typing_only and not isinstance(child, ast.FunctionDef | ast.Lambda):
+            yield child
+            yield from _run_on_import(child)
 
 
-def test_parts_import_only_what_they_may():
-    for path in SOURCE.rglob("*.py"):
-        part = part_of(path)
-        if part not in PARTS:
-            continue
-        for name in imports(path):
-            top, _, rest = name.partition(".")
-            other = rest.partition(".")[0]
-            if top == "rflaf" and other not in ("", part):
-                assert other in PARTS[part], f"{path.name} of {part} imports {name}"
+def _home(name):
+    """Where `from rflaf import name` leads."""
+    if name == "__version__":
+        return "rflaf._version"
+    return rflaf._HOMES.get(name, f"rflaf.{name}")
+
+
+def imported_parts():
+    """Part to the parts that it imports, each with the modules that do, and whether at once."""
+    found = {part: {} for part in PARTS}
+    for path, name in modules():
+        part = name.partition(".")[0]
+        for other, early in imports(ast.parse(path.read_text())):
+            top, _, rest = other.partition(".")
+            wanted = rest.partition(".")[0]
+            if top == "rflaf" and wanted != part:
+                found.setdefault(part, {}).setdefault(wanted, []).append((name, early))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("import rflaf.fused.cpu", {("rflaf.fused.cpu", True)}),
+        ("from rflaf import fused, load", {("rflaf.fused", True), ("rflaf.io", True)}),
+        ("from rflaf.fused import cpu", {("rflaf.fused", True)}),
+        ("def f():\n    from rflaf.nn import KAN", {("rflaf.nn", False)}),
+        ("if TYPE_CHECKING:\n    from rflaf.nn import KAN", {("rflaf.nn", False)}),
+        ("import_module('rflaf.io')", {("rflaf.io", True)}),
+        ("x = lambda name: import_module(f'rflaf.cli.{name}')", {("rflaf.cli", False)}),
+        ('"""See rflaf.io and others."""', set()),
+    ],
+)
+def test_every_form_of_import_is_seen(code, expected):
+    assert set(imports(ast.parse(code))) == expected
+
+
+def test_every_part_is_listed():
+    assert {name.partition(".")[0] for _, name in modules()} == set(PARTS)
+
+
+def test_parts_import_what_is_listed_and_nothing_else():
+    for part, found in imported_parts().items():
+        for other in set(found) - PARTS[part]:
+            raise AssertionError(f"{part} may not import {other}: see {found[other]}")
+        assert PARTS[part] <= set(found), f"{part} does not import {PARTS[part] - set(found)}"
+
+
+def test_parts_have_an_order():
+    found = imported_parts()
+    for part, other in LATE:
+        assert not any(early for _, early in found[part][other]), f"{part} imports {other} at once"
+    graph = {part: {o for o in others if (part, o) not in LATE} for part, others in found.items()}
+    list(TopologicalSorter(graph).static_order())  # raises where there is a cycle
 
 
 def test_extras_stay_where_they_belong():
-    for path in SOURCE.rglob("*.py"):
-        for name in imports(path):
-            top = name.partition(".")[0]
-            assert part_of(path) in EXTRAS.get(top, {part_of(path)}), f"{path} imports {name}"
+    used = {extra: set() for extra in EXTRAS}
+    for path, name in modules():
+        for other, _ in imports(ast.parse(path.read_text())):
+            extra = other.partition(".")[0]
+            if extra in EXTRAS:
+                assert within(name, EXTRAS[extra]), f"{path} imports {other}"
+                used[extra] |= {place for place in EXTRAS[extra] if within(name, [place])}
+    assert used == EXTRAS
+
+
+def test_modules_have_names_of_their_own():
+    names = Counter(name.rpartition(".")[2] for _, name in modules())
+    assert {name for name, count in names.items() if count > 1} == set(SHARED_NAMES)
+
+
+def test_classes_have_names_of_their_own():
+    names = Counter(
+        node.name
+        for path, _ in modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, count in names.items() if count > 1} == set(SHARED_CLASSES)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rflaf
-from rflaf.experiments import Spec, Store
+from rflaf.paper import Spec, Store
 
 ROOT = Path(__file__).parent.parent
 MODULES = ["rflaf", *(m.name for m in pkgutil.walk_packages(rflaf.__path__, "rflaf."))]

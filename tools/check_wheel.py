@@ -17,8 +17,9 @@ if site not in found.parents:
 names = [m.name for m in pkgutil.walk_packages(rflaf.__path__, "rflaf.")]
 for name in names:
     importlib.import_module(name)
-pages = ("demo.html.j2", "report.html.j2", "page.js", "style.css")
-for file in ("py.typed", "experiments/paper_tables.csv", *(f"report/{name}" for name in pages)):
+pages = ("report.html.j2", "page.js", "style.css")
+files = ("py.typed", "cli/demo.html.j2", "paper/paper_tables.csv")
+for file in (*files, *(f"paper/report/{name}" for name in pages)):
     if not (found.parent / file).exists():
         sys.exit(f"the wheel has no {file}")
 

@@ -15,13 +15,13 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from rflaf.experiments.curves import sort_out
-from rflaf.experiments.formats import NOTES, as_markdown
-from rflaf.experiments.paper import TITLES
-from rflaf.experiments.records import Record, Store
-from rflaf.experiments.specs import RECOVERY
-from rflaf.experiments.tables import make_table
-from rflaf.report.summary import facts, sentences
+from rflaf.paper.curves import sort_out
+from rflaf.paper.formats import NOTES, as_markdown
+from rflaf.paper.printed import TITLES
+from rflaf.paper.records import Record, Store
+from rflaf.paper.report.summary import facts, sentences
+from rflaf.paper.specs import RECOVERY
+from rflaf.paper.tables import make_table
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"

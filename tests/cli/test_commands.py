@@ -189,7 +189,7 @@ def test_missing_extras_are_named(here, monkeypatch):
     ):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, module, None)
-            patch.delitem(sys.modules, "rflaf.report.demo", raising=False)
+            patch.delitem(sys.modules, "rflaf.cli.demo_page", raising=False)
             assert f"rflaf[{extra}]" in run(*arguments, code=1).stderr
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rflaf.experiments import Spec, Store
+from rflaf.paper import Spec, Store
 from tests.cli.test_commands import run
 
 

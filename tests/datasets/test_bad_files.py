@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rflaf.datasets import DataNotAvailable, load, loading, readers
-from rflaf.datasets.registry import ENTRIES
+from rflaf.datasets.catalogue import ENTRIES
 from rflaf.datasets.types import File
 from tests.datasets import conftest as make
 
@@ -57,8 +57,8 @@ def test_damage_is_found(name, tmp_path):
         if found is None:
             assert str(path) in message
         else:
-            np.testing.assert_array_equal(found.inputs, right.inputs)
-            np.testing.assert_array_equal(found.target, right.target)
+            np.testing.assert_array_equal(found.X, right.X)
+            np.testing.assert_array_equal(found.y, right.y)
 
     check()
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rflaf.datasets import cache, folders, load, loading
-from rflaf.datasets.registry import ENTRIES
+from rflaf.datasets.catalogue import ENTRIES
 from tests.datasets import conftest as make
 
 
@@ -29,18 +29,17 @@ def protein(data_folder, monkeypatch):
 
 
 def same(a, b):
-    return np.array_equal(a.X_train, b.X_train) and np.array_equal(a.y_test, b.y_test)
+    return np.array_equal(a.X, b.X) and np.array_equal(a.y, b.y)
 
 
 def arrays(tmp_path):
-    return sorted((tmp_path / "cache" / "parsed" / "protein").glob("*/inputs.npy"))
+    return sorted((tmp_path / "cache" / "parsed" / "protein").glob("*/X.npy"))
 
 
 def test_second_load_parses_nothing(protein, tmp_path):
     _, parsed = protein
     first = load("protein")
     assert same(first, load("protein"))
-    assert not same(first, load("protein", "published"))
     assert len(parsed) == 1
     assert len(arrays(tmp_path)) == 1
 
@@ -56,7 +55,7 @@ def test_changed_source_is_parsed_again(protein):
     first = load("protein")
     path.write_bytes(make.tables(30)["protein/CASP.csv"])
     second = load("protein")
-    assert len(second.X_train) == 24 != len(first.X_train)
+    assert len(second.X) == 30 != len(first.X)
     assert len(parsed) == 2
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rflaf.datasets import DataNotAvailable, fetch, load, loading
+from rflaf.datasets.catalogue import ENTRIES
 from rflaf.datasets.download import DownloadFailed, download
-from rflaf.datasets.registry import ENTRIES
 from rflaf.datasets.types import File
 from tests.datasets import conftest as make
 
@@ -170,7 +170,7 @@ def protein_at(site, monkeypatch):
 def test_load_downloads_once_and_outside_the_data_folder(protein_at, data_folder, tmp_path):
     first = load("protein")
     second = load("protein")
-    np.testing.assert_array_equal(first.X_train, second.X_train)
+    np.testing.assert_array_equal(first.X, second.X)
     assert len(protein_at.asked) == 1
     assert list(data_folder.iterdir()) == []
     assert fetch("protein") == [tmp_path / "cache" / "files" / "protein" / "CASP.csv"]

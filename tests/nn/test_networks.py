@@ -5,20 +5,9 @@ import pytest
 import torch
 
 from rflaf.bases import BSpline
-from rflaf.nn import (
-    KAN,
-    LAN,
-    MLP,
-    RFLAF,
-    RFMLP,
-    DefectiveBSpline,
-    LearnableActivation,
-    published_basis,
-    regulariser,
-)
-from rflaf.nn.activation import FixedActivation
+from rflaf.nn import KAN, LAN, MLP, RFLAF, RFMLP, LearnableActivation
 from rflaf.nn.kan import KANLayer
-from rflaf.nn.regularisers import add_regulariser_gradient
+from rflaf.nn.learnable import FixedActivation
 
 NETWORKS = [RFLAF, RFMLP, LAN, MLP]
 
@@ -66,27 +55,6 @@ def test_fixed_activations_are_those_of_bases(name):
     z = torch.linspace(-4, 4, 41, dtype=torch.float64)
     expected = Fixed(name)(z.numpy())[:, 0]
     np.testing.assert_allclose(FixedActivation(name)(z), expected, atol=1e-12)
-
-
-def test_regulariser_is_the_published_one():
-    model = RFLAF(4, 100, 3, n_basis=9, seed=0)
-    a, v = model.activation.coefficients, model.V
-    gap = a.square().sum() / 9**0.5 - v.square().sum() / 100**0.5
-    expected = 2 * gap**2 + 0.3 * a.abs().sum() / 9
-    torch.testing.assert_close(regulariser(model, 2.0, 0.3), expected)
-    assert regulariser(MLP(4, 10)) is None
-    assert regulariser(KAN(4, 10)) is None
-
-
-def test_regulariser_gradient_is_that_of_autograd():
-    model = LAN(4, 100, 3, n_basis=9, seed=0, dtype=torch.float64)
-    regulariser(model, 2.0, 0.3).backward()
-    expected = [model.activation.coefficients.grad.clone(), model.V.grad.clone()]
-    for parameter in (model.activation.coefficients, model.V):
-        parameter.grad = torch.ones_like(parameter)
-    add_regulariser_gradient(model, 2.0, 0.3)
-    torch.testing.assert_close(model.activation.coefficients.grad - 1, expected[0])
-    torch.testing.assert_close(model.V.grad - 1, expected[1])
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3])
@@ -186,23 +154,6 @@ def test_kan_makes_no_rows_by_outputs_by_inputs_tensor(generator):
             layer(torch.randn(64, 16, generator=generator, requires_grad=True)).sum()
         largest.append(max(sizes))
     assert largest[0] == largest[1]
-
-
-def test_published_bases():
-    assert published_basis("rbf", 16).centers.shape == (17,)
-    assert published_basis("rbf", 16).width == 0.25
-    assert published_basis("pl", 4).n == 5
-    right = published_basis("bs", 16, corrected=True)
-    wrong = published_basis("bs", 16)
-    assert isinstance(wrong, DefectiveBSpline)
-    z = np.linspace(-3, 3, 601)
-    # the outer pieces are those of a B-spline, 4/3 as high; the middle one is not
-    for i, c in enumerate(np.linspace(-2, 2, 17)):
-        outer = ((z > c - 0.25) & (z < c)) | ((z > c + 0.25) & (z < c + 0.5))
-        np.testing.assert_allclose(wrong(z)[outer, i], right(z)[outer, i] * 4 / 3, atol=1e-12)
-    assert np.abs(wrong(2.1)[-1] - right(2.1)[-1]) > 10
-    with pytest.raises(ValueError, match="'rbf', 'bs' or 'pl'"):
-        published_basis("sine", 4)
 
 
 def test_sizes_are_checked():

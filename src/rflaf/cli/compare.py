@@ -55,10 +55,10 @@ def compare(
         ):
             lines.append(line)
             progress.update(progress.task_ids[0], description=f"{line.model}: {line.mean:.4f}")
-    metric = lines[0].metric
+    score = lines[0].metric
     show_table(
-        f"{metric} of {target!r} on held-out rows, {folds} folds: mean ± standard deviation",
-        ["model", metric, "fit, s", "predict, s"],
+        f"{score} of {target!r} on held-out rows, {folds} folds: mean ± standard deviation",
+        ["model", score, "fit, s", "predict, s"],
         [
             (m.model, f"{m.mean:.4f} ± {m.sd:.4f}", f"{m.fit_seconds:.2f}",
              f"{m.predict_seconds:.3f}")

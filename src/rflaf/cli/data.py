@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -67,16 +67,10 @@ def check(names: Names = None) -> None:
             complain(f"{name}: {error}")
             failed = True
             continue
-        say(f"{name}: {_size(found)}")
+        n, d = found.X.shape
+        say(f"{name}: {n:,} rows, {d:,} inputs, {datasets.info(name).task}")
     if failed:
         raise typer.Exit(1)
-
-
-def _size(found: Any) -> str:
-    return (
-        f"{len(found.X_train):,} rows to fit, {len(found.X_test):,} to test, "
-        f"{found.X_train.shape[1]:,} inputs, {found.task}"
-    )
 
 
 def _chosen(names: list[str] | None) -> list[str]:

@@ -54,7 +54,7 @@ def demo(
     import scipy.linalg  # noqa: F401  # its BLAS must be there for the limit to reach it
     from threadpoolctl import threadpool_limits
 
-    from rflaf.report.demo import write_demo_page
+    from rflaf.cli.demo_page import write_demo_page
 
     out.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
@@ -69,7 +69,7 @@ def demo(
             results.append(result)
     show_table(
         f"Test rows, mean of {SPLITS} splits ± standard deviation; {COMPONENTS} random features",
-        ["model", *(f"{r.data.name}, {_metric(r.data)}" for r in results)],
+        ["model", *(f"{r.data.name}, {_score_name(r.data)}" for r in results)],
         [(m, *(_shown(r.scores[m]) for r in results)) for m in results[0].scores],
     )
     show_table(
@@ -181,7 +181,7 @@ def page_data(results: list[Result]) -> dict[str, Any]:
             {
                 "name": result.data.name,
                 "about": result.data.about,
-                "metric": _metric(result.data),
+                "score_name": _score_name(result.data),
                 "scores": [
                     {
                         "model": name,
@@ -200,7 +200,7 @@ def page_data(results: list[Result]) -> dict[str, Any]:
     return {"version": __version__, "splits": SPLITS, "components": COMPONENTS, "sets": sets}
 
 
-def _metric(data: DataSet) -> str:
+def _score_name(data: DataSet) -> str:
     return "accuracy" if data.task == "classification" else "R²"
 
 

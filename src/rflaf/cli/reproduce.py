@@ -37,17 +37,17 @@ def reproduce(
     Runs whose record is in the folder are not run again, so a run that was stopped goes on where it
     was. Several processes may share the folder.
     """
-    from rflaf.experiments.records import Store
-    from rflaf.experiments.reproduce import work_for
-    from rflaf.experiments.specs import PROTOCOLS
+    from rflaf.paper.protocols import PROTOCOL_NAMES
+    from rflaf.paper.records import Store
+    from rflaf.paper.worklist import work_for
 
-    if protocol not in (*PROTOCOLS, "both"):
+    if protocol not in (*PROTOCOL_NAMES, "both"):
         raise ValueError(f"'--protocol' must be published, corrected or both. Got {protocol!r}.")
     work = work_for(
         targets,
         datasets=_names(datasets),
         models=_names(models),
-        protocols=PROTOCOLS if protocol == "both" else [protocol],  # type: ignore[list-item]
+        protocols=PROTOCOL_NAMES if protocol == "both" else [protocol],  # type: ignore[list-item]
         n_seeds=seeds,
         quick=quick,
     )
@@ -74,8 +74,8 @@ def tables(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="A file to write.")] = None,
 ) -> None:
     """Print the paper's tables with ours beside them, from records."""
-    from rflaf.experiments.formats import FORMATS
-    from rflaf.experiments.paper import TITLES, check_name
+    from rflaf.paper.formats import FORMATS
+    from rflaf.paper.printed import TITLES, check_name
 
     if style not in FORMATS:
         raise ValueError(f"'--format' must be one of {', '.join(FORMATS)}. Got {style!r}.")
@@ -97,7 +97,7 @@ def report(
     out: Annotated[Path, typer.Option("-o", "--out", help="The page.")] = Path("report.html"),
 ) -> None:
     """Write one page with all tables, curves and figures; it needs no network."""
-    from rflaf.report import write_report
+    from rflaf.paper.report import write_report
 
     _records(results)
     typer.echo(f"written: {write_report(results, out)}")
@@ -109,7 +109,7 @@ def _names(text: str) -> list[str] | None:
 
 
 def _wanted(targets: list[str], figures: bool = False) -> list[str]:
-    from rflaf.experiments.paper import FIGURES, TITLES, check_name
+    from rflaf.paper.printed import FIGURES, TITLES, check_name
 
     kind = FIGURES if figures else TITLES
     found = [*TITLES, *FIGURES] if "all" in targets else [check_name(name) for name in targets]
@@ -117,7 +117,7 @@ def _wanted(targets: list[str], figures: bool = False) -> list[str]:
 
 
 def _records(folder: Path) -> list[dict[str, Any]]:
-    from rflaf.experiments.records import Store
+    from rflaf.paper.records import Store
 
     records = Store(folder).read()
     if not records:
@@ -126,9 +126,9 @@ def _records(folder: Path) -> list[dict[str, Any]]:
 
 
 def _formatted(name: str, records: list[dict[str, Any]], style: str, **asked: Any) -> str:
-    from rflaf.experiments.curves import sort_out
-    from rflaf.experiments.formats import FORMATS
-    from rflaf.experiments.tables import make_table
+    from rflaf.paper.curves import sort_out
+    from rflaf.paper.formats import FORMATS
+    from rflaf.paper.tables import make_table
 
     known, _ = sort_out(records)  # a folder may have records of another form
     return FORMATS[style](make_table(name, known, **asked))
@@ -139,7 +139,8 @@ def _run(specs: Any, store: Any, jobs: int) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from rflaf.experiments.runner import Event, missing, run_all
+    from rflaf.paper.runner import Event, missing, run_all
+    from rflaf.progress import duration
 
     todo = missing(specs, store)
     if not todo:
@@ -150,7 +151,7 @@ def _run(specs: Any, store: Any, jobs: int) -> None:
         task = bar.add_task("", total=len(todo))
 
         def show(event: Event) -> None:
-            left = "" if event.seconds_left is None else f", {_duration(event.seconds_left)} left"
+            left = "" if event.seconds_left is None else f", {duration(event.seconds_left)} left"
             bar.update(task, completed=event.done, description=f"{event.spec.key}{left}")
             if event.kind == "done" and not console.is_terminal:
                 console.print(f"{event.done}/{event.total} {event.spec.key}{left}", markup=False)
@@ -167,7 +168,7 @@ def _measure(timings: Any, store: Any, quick: bool) -> None:
 
     console = Console(stderr=True)
     for dataset, models in timings:
-        from rflaf.experiments.timing import measure_times
+        from rflaf.paper.timing import measure_times
 
         try:
             with warnings.catch_warnings(record=True) as caught, console.status("") as status:
@@ -181,13 +182,7 @@ def _measure(timings: Any, store: Any, quick: bool) -> None:
 
 
 def _save_figures(store: Any, names: list[str], folder: Path) -> None:
-    from rflaf.experiments.figures import save_figures
+    from rflaf.paper.figures import save_figures
 
     for path in save_figures(store.read(), folder, names):
         typer.echo(f"written: {path}")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

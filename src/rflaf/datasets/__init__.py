@@ -1,4 +1,4 @@
-"""Data sets of the paper and for demonstrations, with the published and the corrected protocol."""
+"""Tables of the paper and for demonstrations: found or downloaded, checked, and read once."""
 
 from rflaf.datasets.loading import fetch, info, load, names
 from rflaf.datasets.types import DataNotAvailable, Dataset, File, Info

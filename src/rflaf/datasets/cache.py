@@ -22,22 +22,22 @@ from typing import Any
 import numpy as np
 
 from rflaf.datasets.folders import cache_folder
-from rflaf.datasets.types import Raw
+from rflaf.datasets.types import Dataset
 from rflaf.files import write_whole
 
-_FORMAT = 1  # to be raised when a reader changes what it makes of the same file
-_ARRAYS = [field.name for field in fields(Raw) if field.name != "feature_names"]
+_FORMAT = 2  # to be raised when a reader changes what it makes of the same file
+_ARRAYS = [field.name for field in fields(Dataset) if field.name != "feature_names"]
 
 
-def kept(name: str, key: str, build: Callable[[], Raw]) -> Raw:
+def kept(name: str, key: str, build: Callable[[], Dataset]) -> Dataset:
     """What `build` returns, from the cache if it is there under this key."""
     digest = hashlib.sha256(f"{_FORMAT} {key}".encode()).hexdigest()[:24]
     folder = cache_folder() / "parsed" / name / digest
-    raw = _read(folder)
-    if raw is None:
-        raw = build()
-        _write(folder, raw)
-    return raw
+    data = _read(folder)
+    if data is None:
+        data = build()
+        _write(folder, data)
+    return data
 
 
 def digests(name: str, paths: Sequence[Path]) -> list[str]:
@@ -74,7 +74,7 @@ def _known(index: Path) -> dict[str, Any]:
     return known if isinstance(known, dict) else {}
 
 
-def _read(folder: Path) -> Raw | None:
+def _read(folder: Path) -> Dataset | None:
     """The arrays, mapped into memory; None if they are not there whole."""
     try:
         names = json.loads((folder / "names.json").read_text())
@@ -83,23 +83,23 @@ def _read(folder: Path) -> Raw | None:
             for name in _ARRAYS
             if (folder / f"{name}.npy").exists()
         }
-        if len(arrays["inputs"]) != len(arrays["target"]):
+        if len(arrays["X"]) != len(arrays["y"]):
             raise ValueError("rows and targets do not match")
-        return Raw(feature_names=tuple(names), **arrays)
+        return Dataset(feature_names=tuple(names), **arrays)
     except (OSError, ValueError, TypeError, LookupError, EOFError):
         shutil.rmtree(folder, ignore_errors=True)  # damaged, or not there at all
         return None
 
 
-def _write(folder: Path, raw: Raw) -> None:
+def _write(folder: Path, data: Dataset) -> None:
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.tmp")
     try:
         temporary.mkdir(parents=True)
         for name in _ARRAYS:
-            array = getattr(raw, name)
+            array = getattr(data, name)
             if array.size:  # an array of no bytes cannot be mapped
                 np.save(temporary / f"{name}.npy", array, allow_pickle=False)
-        (temporary / "names.json").write_text(json.dumps(raw.feature_names))
+        (temporary / "names.json").write_text(json.dumps(data.feature_names))
         os.rename(temporary, folder)
     except OSError:  # no room, no right, or another process was first
         shutil.rmtree(temporary, ignore_errors=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
-from rflaf.datasets import cache, folders, protocols
+from rflaf.datasets import cache, folders
+from rflaf.datasets.catalogue import ENTRIES, Entry
 from rflaf.datasets.download import DownloadFailed, download
 from rflaf.datasets.readers import BadFile
-from rflaf.datasets.registry import ENTRIES, Entry
-from rflaf.datasets.types import PROTOCOLS, DataNotAvailable, Dataset, File, Info, Protocol, Raw
+from rflaf.datasets.types import DataNotAvailable, Dataset, File, Info
 
 _WHOLE = 0.95  # of the published rows; some sets lose rows with gaps, or doubled ones
 _ARRAYS_AS_THEY_ARE = {".bin", ".npy"}  # nothing is gained by keeping these a second time
@@ -46,8 +46,8 @@ def info(name: str) -> Info:
     Examples
     --------
     >>> from rflaf.datasets import info
-    >>> info("protein").n_inputs, info("protein").scale
-    (9, 10.0)
+    >>> info("protein").n_inputs, info("protein").task
+    (9, 'regression')
     """
     return _entry(name).info
 
@@ -81,17 +81,13 @@ def fetch(name: str, progress: bool = True) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def load(name: str, protocol: Protocol = "corrected", *, progress: bool = False) -> Dataset:
-    """Training and test rows of a data set.
+def load(name: str, *, progress: bool = False) -> Dataset:
+    """A data set as it is; `rflaf.paper.load_split` splits and scales it as the paper does.
 
     Parameters
     ----------
     name : str
         One of `names()`.
-    protocol : "corrected" or "published"
-        As published, inputs are standardised over all rows, and millionsongs does not predict the
-        year. Corrected, statistics come from the training rows alone, and it does. f1, f2, f3 have
-        their target by sampling as published, and exactly when corrected.
     progress : bool
         Show a bar if files must be downloaded.
 
@@ -104,37 +100,18 @@ def load(name: str, protocol: Protocol = "corrected", *, progress: bool = False)
     DataNotAvailable
         If a file is nowhere, and cannot be downloaded.
     ValueError
-        If a file is damaged or is not what its name says, or for an unknown name or protocol.
+        If a file is damaged or is not what its name says, or for an unknown name.
 
     Examples
     --------
     >>> from rflaf.datasets import load
     >>> data = load("iris")
-    >>> data.X_train.shape, data.X_test.shape, data.n_classes
-    ((120, 4), (30, 4), 3)
+    >>> data.X.shape, data.y.shape, data.feature_names[0]
+    ((150, 4), (150,), 'sepal length (cm)')
     """
     entry = _entry(name)
-    if protocol not in PROTOCOLS:
-        raise ValueError(
-            f"The 'protocol' parameter of load must be one of {PROTOCOLS}. "
-            f"Got {protocol!r} instead."
-        )
-    return protocols.apply(entry, raw(name, protocol, progress=progress), protocol)
-
-
-def _entry(name: str) -> Entry:
-    if name not in ENTRIES:
-        raise ValueError(
-            f"The 'name' of a data set must be one of {', '.join(ENTRIES)}. Got {name!r} instead."
-        )
-    return ENTRIES[name]
-
-
-def raw(name: str, protocol: Protocol = "corrected", *, progress: bool = False) -> Raw:
-    """The columns of a data set as read, before a protocol scales and splits them."""
-    entry = _entry(name)
     if entry.make is not None:
-        return entry.make(protocol)
+        return entry.make()
     assert entry.read is not None
     read = entry.read
     found = [_have(name, file, progress) for file in entry.info.files]
@@ -146,8 +123,16 @@ def raw(name: str, protocol: Protocol = "corrected", *, progress: bool = False) 
             raise BadFile(path, "damaged (its size is right, but its SHA-256 is not).")
     plain = all(path.suffix in _ARRAYS_AS_THEY_ARE for path in paths)
     columns = read(paths) if plain else cache.kept(name, " ".join(digests), lambda: read(paths))
-    _warn_if_cut(entry.info, paths[0], len(columns.target))
+    _warn_if_cut(entry.info, paths[0], len(columns.y))
     return columns
+
+
+def _entry(name: str) -> Entry:
+    if name not in ENTRIES:
+        raise ValueError(
+            f"The 'name' of a data set must be one of {', '.join(ENTRIES)}. Got {name!r} instead."
+        )
+    return ENTRIES[name]
 
 
 def _warn_if_cut(info: Info, path: Path, rows: int) -> None:
@@ -157,7 +142,7 @@ def _warn_if_cut(info: Info, path: Path, rows: int) -> None:
             f"'{path}' gave {rows:,} rows, where the published data set has {info.n_rows:,}. "
             "If it should be whole, it was cut: remove it and load it anew.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 

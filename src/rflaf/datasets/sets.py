@@ -1,15 +1,14 @@
-"""From the files of each set to its raw columns."""
+"""From the files of each set to its columns."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rflaf.datasets import readers
-from rflaf.datasets.types import Array, Protocol, Raw
+from rflaf.datasets.types import Array, Dataset
 
 CIFAR10 = (*(f"data_batch_{k}.bin" for k in range(1, 6)), "test_batch.bin")
 CASP = ("RMSD", *(f"F{k}" for k in range(1, 10)))
@@ -33,7 +32,7 @@ def numbered(stem: str, n: int) -> tuple[str, ...]:
     return tuple(f"{stem}{k}" for k in range(n))
 
 
-def mnist(files: tuple[Path, ...]) -> Raw:
+def mnist(files: tuple[Path, ...]) -> Dataset:
     images, labels = [], []
     for image_file, label_file in (files[:2], files[2:]):
         image, label = readers.idx(image_file, 3), readers.idx(label_file, 1)
@@ -46,20 +45,20 @@ def mnist(files: tuple[Path, ...]) -> Raw:
         images.append(image.reshape(-1, 784))
         labels.append(label)
     is_test = np.repeat([False, True], [len(part) for part in images])
-    return Raw(np.concatenate(images), np.concatenate(labels), numbered("pixel", 784), is_test)
+    return Dataset(np.concatenate(images), np.concatenate(labels), numbered("pixel", 784), is_test)
 
 
-def cifar10(files: tuple[Path, ...]) -> Raw:
+def cifar10(files: tuple[Path, ...]) -> Dataset:
     for path in set(files):
         if path.suffix == ".gz":
             readers.check_gzip(path)
     parts = [readers.cifar(path, name) for path, name in zip(files, CIFAR10)]
     is_test = np.repeat([False] * 5 + [True], [len(labels) for _, labels in parts])
     pixels, labels = (np.concatenate(each) for each in zip(*parts))
-    return Raw(pixels, labels, numbered("pixel", 3072), is_test)
+    return Dataset(pixels, labels, numbered("pixel", 3072), is_test)
 
 
-def adult(files: tuple[Path, ...]) -> Raw:
+def adult(files: tuple[Path, ...]) -> Dataset:
     rows, target = _adult_rows(files[0])
     columns, names = [], []
     for name, cells in zip(ADULT, zip(*rows)):
@@ -72,7 +71,7 @@ def adult(files: tuple[Path, ...]) -> Raw:
             columns.append((values == level).astype(np.float64))
             names.append(f"{name}={level}")
     is_number = np.isin(names, ADULT_NUMBERS)
-    return Raw(np.stack(columns, axis=1), np.array(target), tuple(names), is_number=is_number)
+    return Dataset(np.stack(columns, axis=1), np.array(target), tuple(names), is_number=is_number)
 
 
 def _adult_rows(path: Path) -> tuple[list[list[Any]], list[int]]:
@@ -95,17 +94,17 @@ def _adult_rows(path: Path) -> tuple[list[list[Any]], list[int]]:
     return rows, target
 
 
-def protein(files: tuple[Path, ...]) -> Raw:
+def protein(files: tuple[Path, ...]) -> Dataset:
     values = readers.table(files[0], 10, header=CASP)
     return _numbers(values[:, 1:], values[:, 0], CASP[1:])
 
 
-def ct(files: tuple[Path, ...]) -> Raw:
+def ct(files: tuple[Path, ...]) -> Dataset:
     values = readers.table(files[0], 386, member="slice_localization_data.csv", header=CT)
     return _numbers(values[:, 1:-1], values[:, -1], CT[1:-1])
 
 
-def workloads(files: tuple[Path, ...]) -> Raw:
+def workloads(files: tuple[Path, ...]) -> Dataset:
     """The id column goes first: it would make every row different from the others."""
     values = readers.table(
         files[0], 8, member="Range-Queries-Aggregates.csv", header=("", *WORKLOADS), allow_nan=True
@@ -117,41 +116,29 @@ def workloads(files: tuple[Path, ...]) -> Raw:
     return _numbers(values[:, :-1], values[:, -1], WORKLOADS[:-1])
 
 
-def millionsongs(files: tuple[Path, ...]) -> Raw:
+def millionsongs(files: tuple[Path, ...]) -> Dataset:
+    """The first 463,715 rows are for training, as the authors ask: no artist is in both parts.
+
+    A shorter file is cut in the same proportion.
+    """
     values = readers.table(files[0], 91, member="YearPredictionMSD.txt")
     names = (*numbered("timbre_average_", 12), *numbered("timbre_covariance_", 78))
-    return _numbers(values[:, 1:], values[:, 0], names)
-
-
-def millionsongs_view(raw: Raw, protocol: Protocol) -> Raw:
-    """As published the year is dropped, and the first timbre average is what is predicted.
-
-    Corrected, the year is, and the first 463,715 rows are for training, as the set's authors ask:
-    no artist is in both parts. A shorter file is cut in the same proportion.
-    """
-    if protocol == "published":
-        return Raw(
-            raw.inputs[:, 1:],
-            raw.inputs[:, 0],
-            raw.feature_names[1:],
-            is_number=raw.is_number[1:],
-        )
-    n = len(raw.target)
+    n = len(values)
     is_test = np.arange(n) >= n * 463_715 // 515_345
-    return replace(raw, target=raw.target - 2000, is_test=is_test)
+    return _numbers(values[:, 1:], values[:, 0], names, is_test)
 
 
-def covtype(files: tuple[Path, ...]) -> Raw:
+def covtype(files: tuple[Path, ...]) -> Dataset:
     values = readers.table(files[0], 55, member="covtype.data")
     target = values[:, -1]
     if not np.isin(target, np.arange(1, 8)).all():
         raise readers.BadFile(files[0], "a class is not one of 1 to 7.")
     names = (*COVTYPE_NUMBERS, *numbered("wilderness_area_", 4), *numbered("soil_type_", 40))
     inputs = values[:, :-1].astype(np.float32)  # whole numbers
-    return Raw(inputs, (target - 1).astype(np.int8), names, is_number=np.arange(54) < 10)
+    return Dataset(inputs, (target - 1).astype(np.int8), names, is_number=np.arange(54) < 10)
 
 
-def masked(files: tuple[Path, ...], columns: int) -> Raw:
+def masked(files: tuple[Path, ...], columns: int) -> Dataset:
     """Inputs and, last, the target; the first column of the other file marks the test rows."""
     values, masks = readers.table(files[0], columns), readers.table(files[1], 10)
     is_test = masks[:, 0] == 1
@@ -162,15 +149,17 @@ def masked(files: tuple[Path, ...], columns: int) -> Raw:
     return _numbers(values[:, :-1][:, varies], values[:, -1], names, is_test)
 
 
-def authors_arrays(files: tuple[Path, ...]) -> Raw:
+def authors_arrays(files: tuple[Path, ...]) -> Dataset:
     inputs, target = readers.npy(files[0], (None, 2)), readers.npy(files[1], (None,))
     if len(inputs) != len(target):
         raise readers.BadFile(files[1], f"{len(target)} targets for {len(inputs)} points.")
-    return Raw(inputs, target, ("x1", "x2"))
+    return Dataset(inputs, target, ("x1", "x2"))
 
 
 def _numbers(
     inputs: Array, target: Array, names: tuple[str, ...], is_test: Array | None = None
-) -> Raw:
+) -> Dataset:
     is_number = np.ones(inputs.shape[1], bool)
-    return Raw(inputs, target, names, np.zeros(0, bool) if is_test is None else is_test, is_number)
+    return Dataset(
+        inputs, target, names, np.zeros(0, bool) if is_test is None else is_test, is_number
+    )

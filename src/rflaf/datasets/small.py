@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from rflaf.datasets.types import Protocol, Raw
+from rflaf.datasets.types import Dataset
 
 
-def make(name: str, protocol: Protocol) -> Raw:
-    """The rows as scikit-learn has them. The protocols differ only in what follows."""
+def make(name: str) -> Dataset:
+    """The rows as scikit-learn has them."""
     from sklearn import datasets  # takes a while, and most sets do without
 
     if name == "friedman1":
@@ -17,4 +17,4 @@ def make(name: str, protocol: Protocol) -> Raw:
     else:
         bunch = getattr(datasets, f"load_{name}")()
         inputs, target, names = bunch.data, bunch.target, bunch.feature_names
-    return Raw(inputs, target, tuple(map(str, names)), is_number=np.ones(inputs.shape[1], bool))
+    return Dataset(inputs, target, tuple(map(str, names)), is_number=np.ones(inputs.shape[1], bool))

@@ -14,7 +14,7 @@ from scipy.special import erf
 
 from rflaf.datasets.cache import kept
 from rflaf.datasets.stream import Stream
-from rflaf.datasets.types import Array, Protocol, Raw
+from rflaf.datasets.types import Array, Dataset
 
 SEED, N_POINTS, N_SAMPLES = 125, 15_000, 100_000
 B1 = np.array([0.05632403492927551, 0.10215335339307785])
@@ -47,7 +47,7 @@ class Bumps:
 
 
 @dataclass(frozen=True)
-class Target:
+class SyntheticTarget:
     """One of f1, f2, f3: its activation, and the factor c of v."""
 
     sigma: Bumps
@@ -55,14 +55,14 @@ class Target:
 
 
 TARGETS = {
-    "f1": Target(Bumps(((-1.0, 1.0, 0.0, 1.0),)), 20.0),
-    "f2": Target(Bumps(((0.0, 1.0, 0.0, 1.0),)), 7.0),
-    "f3": Target(Bumps(((-1.5, -0.5, -0.5, -1.0), (0.5, 1.5, 0.5, 1.0))), 5.0),
+    "f1": SyntheticTarget(Bumps(((-1.0, 1.0, 0.0, 1.0),)), 20.0),
+    "f2": SyntheticTarget(Bumps(((0.0, 1.0, 0.0, 1.0),)), 7.0),
+    "f3": SyntheticTarget(Bumps(((-1.5, -0.5, -0.5, -1.0), (0.5, 1.5, 0.5, 1.0))), 5.0),
 }
 
 
 def points() -> tuple[Array, Array]:
-    """The 15,000 points x and the 100,000 samples of w, one a row, float32."""
+    """The 15,000 points x and the 100,000 samples of w, one per row, float32."""
     stream = Stream(SEED)
     x = stream.normal(N_POINTS, 2)
     return x, stream.normal(2, N_SAMPLES).T
@@ -72,20 +72,20 @@ def v(w: Array, c: float) -> Array:
     return c * np.maximum(w @ B1, w @ B2)
 
 
-def sampled(target: Target, x: Array, w: Array) -> Array:
+def sampled(target: SyntheticTarget, x: Array, w: Array) -> Array:
     """f by the mean over samples of w, as published: an error of about c/1000."""
-    weights = (v(w, target.c) / len(w)).astype(np.float32)
+    v_mean = (v(w, target.c) / len(w)).astype(np.float32)
     y = np.zeros(len(x))
     step = 4096  # with 64 points a block of w·x stays in the processor's cache
     for some in (slice(start, start + step) for start in range(0, len(w), step)):
         samples = np.ascontiguousarray(w[some].T)
         for start in range(0, len(x), 64):
             rows = slice(start, start + 64)
-            y[rows] += target.sigma(x[rows] @ samples) @ weights[some]
+            y[rows] += target.sigma(x[rows] @ samples) @ v_mean[some]
     return y.astype(np.float32)
 
 
-def exact(target: Target, x: Array, nodes: int = 100) -> Array:
+def exact(target: SyntheticTarget, x: Array, nodes: int = 100) -> Array:
     """f by quadrature, to about 1e-12.
 
     With w = t x/|x| + s (across), v is c (p·w + |m·w|) for half the sum p and half the difference m
@@ -117,15 +117,18 @@ def exact(target: Target, x: Array, nodes: int = 100) -> Array:
     return target.c * total
 
 
-def make(name: str, protocol: Protocol) -> Raw:
-    """The points with the published target, or with the exact one."""
+def make(name: str) -> Dataset:
+    """The points with their exact target."""
+    x, _ = points()
+    return Dataset(x, exact(TARGETS[name], x), ("x1", "x2"))
+
+
+def make_sampled(name: str) -> Dataset:
+    """The points with the published target: a thousand million sines, kept on disk."""
     target = TARGETS[name]
 
-    def published() -> Raw:
+    def build() -> Dataset:
         x, w = points()
-        return Raw(x, sampled(target, x, w), ("x1", "x2"))
+        return Dataset(x, sampled(target, x, w), ("x1", "x2"))
 
-    if protocol == "published":  # a thousand million sines: kept on disk
-        return kept(name, f"{target} {SEED} {N_POINTS} {N_SAMPLES}", published)
-    x, _ = points()
-    return Raw(x, exact(target, x), ("x1", "x2"))
+    return kept(name, f"{target} {SEED} {N_POINTS} {N_SAMPLES}", build)

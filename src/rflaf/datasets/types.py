@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Task = Literal["regression", "classification"]
-Protocol = Literal["published", "corrected"]
-PROTOCOLS: tuple[Protocol, ...] = ("published", "corrected")
 
 
 class DataNotAvailable(FileNotFoundError):
@@ -53,11 +51,9 @@ class Info:
     name : str
     task : "regression" or "classification"
     n_inputs : int
-        Columns of X in the corrected protocol.
+        Columns of X.
     n_outputs : int
         Classes, or 1 for regression.
-    scale : float
-        What the inputs are divided by, after they are standardised if they are.
     description : str
     source : str
         A page for people, about the data.
@@ -65,59 +61,41 @@ class Info:
         Empty for sets that are generated or ship with scikit-learn.
     n_rows : int, optional
         Rows of the whole published set. Files with fewer rows are read with a warning.
+    sigma : callable, optional
+        The activation that the target was made with, where there is one.
     """
 
     name: str
     task: Task
     n_inputs: int
     n_outputs: int
-    scale: float
     description: str
     source: str
     files: tuple[File, ...] = ()
     n_rows: int | None = None
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """Training and test rows, ready for a model.
-
-    Parameters
-    ----------
-    name, protocol : str
-    task : "regression" or "classification"
-    X_train, X_test : array of shape (n, d), float32, C-contiguous
-    y_train, y_test : array of shape (n,)
-        float32, or int64 classes from 0 to `n_classes` - 1.
-    feature_names : tuple of str
-    n_classes : int, optional
-        None for regression.
-    sigma : callable, optional
-        The activation that the target was made with, where there is one.
-    """
-
-    name: str
-    protocol: Protocol
-    task: Task
-    X_train: Array
-    y_train: Array
-    X_test: Array
-    y_test: Array
-    feature_names: tuple[str, ...]
-    n_classes: int | None = None
     sigma: Callable[[Array], Array] | None = None
 
 
 @dataclass(frozen=True)
-class Raw:
-    """A data set as read, before a protocol chooses columns, rows and scale.
+class Dataset:
+    """A data set as it is, neither split nor scaled.
 
-    `is_test` marks the test rows of sets that come with a split of their own; an empty array means
-    that there is none. `is_number` marks the columns that are standardised.
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Numbers of the type that they are stored in; other columns are one-hot.
+    y : array of shape (n,)
+        Numbers, or classes from 0.
+    feature_names : tuple of str
+    is_test : array of bool, shape (n,) or (0,)
+        The test rows of a set that comes with a split of its own; else empty.
+    is_number : array of bool, shape (d,) or (0,)
+        The columns whose unit means nothing, and that are standardised for most models. Empty where
+        there is none.
     """
 
-    inputs: Array
-    target: Array
+    X: Array
+    y: Array
     feature_names: tuple[str, ...]
     is_test: Array = field(default_factory=lambda: np.zeros(0, bool))
     is_number: Array = field(default_factory=lambda: np.zeros(0, bool))

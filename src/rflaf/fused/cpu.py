@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rflaf.fused.reference import Upstream
-from rflaf.fused.rows import (
-    Rows,
-    UpstreamRows,
+from rflaf.fused.chunks import (
+    Chunks,
+    UpstreamChunks,
     as_columns,
     flat,
     for_each,
     has_flat_rows,
     split_rows,
 )
+from rflaf.fused.reference import Upstream
 from rflaf.fused.table import Array, Direct, Float64, Sigma, Table
 from rflaf.fused.threads import parallel
 
@@ -61,22 +61,22 @@ def slope(sigma: Sigma, z: Any, upstream: Upstream, out: Array | None = None) ->
     if not has_flat_rows(result):
         result[...] = slope(sigma, z, upstream)
         return result
-    weights = UpstreamRows(upstream, z.shape, z.dtype)
+    g_rows = UpstreamChunks(upstream, z.shape, z.dtype)
     if isinstance(sigma, Direct):
 
         def task(rows: slice) -> None:
             slopes = sigma.basis.combine(sigma.coefficients, z[rows], 1)
-            np.multiply(slopes, weights.block(rows), out=result[rows])
+            np.multiply(slopes, g_rows.block(rows), out=result[rows])
 
     else:
         from rflaf.fused.jit import slope_rows
 
-        source, target = Rows(z), Rows(result, writeable=True)
+        source, target = Chunks(z), Chunks(result, writeable=True)
         table = sigma.in_dtype(z.dtype)
 
         def task(rows: slice) -> None:
             n = rows.stop - rows.start
-            slope_rows(*source[rows], z.shape[1], *table, *weights[rows], *target[rows], n)
+            slope_rows(*source[rows], z.shape[1], *table, *g_rows[rows], *target[rows], n)
 
     for_each(task, split_rows(z.shape, _CHUNK))
     return result
@@ -89,7 +89,7 @@ def predict(sigma: Sigma, z: Any, v: Any) -> Array:
     if isinstance(sigma, Table) and 0 < right.shape[0] <= _FUSED_OUTPUTS:
         from rflaf.fused.jit import predict_rows
 
-        source, table, v_rows = Rows(z), sigma.in_dtype(z.dtype), flat(right)
+        source, table, v_rows = Chunks(z), sigma.in_dtype(z.dtype), flat(right)
 
         def task(rows: slice) -> None:
             n = rows.stop - rows.start
@@ -117,13 +117,13 @@ def predict_inputs(sigma: Sigma, x: Any, w: Any, v: Any) -> Array:
     if isinstance(sigma, Table) and small and not sparse.issparse(x):
         from rflaf.fused.jit import predict_inputs_rows
 
-        source, table, v_rows, weights = Rows(x), sigma.in_dtype(dtype), flat(right), flat(w)
+        source, table, v_rows, w_rows = Chunks(x), sigma.in_dtype(dtype), flat(right), flat(w)
 
         def task(rows: slice) -> None:
             n = rows.stop - rows.start
             x_rows, stride = source[rows]
             predict_inputs_rows(
-                x_rows, stride, w.shape[0], weights, w.shape[1], *table, v_rows, out[rows], n
+                x_rows, stride, w.shape[0], w_rows, w.shape[1], *table, v_rows, out[rows], n
             )
 
         for_each(task, split_rows(shape, _CHUNK))
@@ -137,7 +137,7 @@ def predict_inputs(sigma: Sigma, x: Any, w: Any, v: Any) -> Array:
 def adjoint(sigma: Sigma, z: Any, upstream: Upstream) -> Float64:
     """sum over n, m of G_nm B_i(z_nm): the gradient for the N coefficients."""
     z = _as_matrix(z)
-    weights = UpstreamRows(upstream, z.shape, z.dtype)
+    g_rows = UpstreamChunks(upstream, z.shape, z.dtype)
     ranges = split_rows(z.shape, _SPREAD_CHUNK, _MAX_SPREAD_CHUNKS)
     if isinstance(sigma, Direct):
         gradients = np.zeros((len(ranges), sigma.basis.n))
@@ -145,7 +145,7 @@ def adjoint(sigma: Sigma, z: Any, upstream: Upstream) -> Float64:
         def task(k: int) -> None:
             for rows in split_rows(z[ranges[k]].shape, _CHUNK):
                 at = slice(ranges[k].start + rows.start, ranges[k].start + rows.stop)
-                g = weights.block(at)
+                g = g_rows.block(at)
                 for i, values in enumerate(sigma.basis.functions(z[at])):
                     gradients[k, i] += np.sum(values * g, dtype=np.float64)
 
@@ -153,7 +153,7 @@ def adjoint(sigma: Sigma, z: Any, upstream: Upstream) -> Float64:
             parallel(task, len(ranges))
         return np.asarray(gradients.sum(axis=0))
 
-    spread = _spreader(sigma, z, weights)
+    spread = _spreader(sigma, z, g_rows)
     moments, tails = _cell_sums(sigma, len(ranges))
     parallel(
         lambda k: spread(ranges[k], moments[k : k + 1], tails[k : k + 1]),
@@ -172,13 +172,13 @@ def readout_gradient(
     """
     z = _as_matrix(z)
     v, upstream = np.asarray(v, z.dtype), np.asarray(upstream, z.dtype)
-    weights = UpstreamRows((upstream, v), z.shape, z.dtype)
+    g_rows = UpstreamChunks((upstream, v), z.shape, z.dtype)
     dz = np.empty(z.shape, z.dtype) if need_z else None
     if isinstance(sigma, Direct) or z.size == 0 or v.size == 0:
         if dz is not None:
             slope(sigma, z, (upstream, v), out=dz)
         return adjoint(sigma, z, (upstream, v)), apply(sigma, z).T @ upstream, dz
-    dv, moments, tails = _readout_sums(sigma, z, weights, dz)
+    dv, moments, tails = _readout_sums(sigma, z, g_rows, dz)
     return sigma.layout.pull_back(moments, tails), dv.T.reshape(v.shape), dz
 
 
@@ -201,7 +201,7 @@ def row_moments(sigma: Sigma, z: Any, v: Any) -> Float64:
         for_each(task, split_rows(z.shape, _CHUNK))
         return out
 
-    spread = _spreader(sigma, z, UpstreamRows((np.ones(z.shape[0]), v), z.shape, z.dtype))
+    spread = _spreader(sigma, z, UpstreamChunks((np.ones(z.shape[0]), v), z.shape, z.dtype))
 
     def gather(rows: slice) -> None:
         moments, tails = _cell_sums(sigma, rows.stop - rows.start)
@@ -225,7 +225,7 @@ def _apply_matrix(sigma: Sigma, z: Array, out: Array) -> None:
 
         if sigma.frame[6:8].any() and np.may_share_memory(z, out):
             z = z.copy()  # linear tails look at z again after the cubics
-        source, target = Rows(z), Rows(out, writeable=True)
+        source, target = Chunks(z), Chunks(out, writeable=True)
         table = sigma.in_dtype(z.dtype)
 
         def task(rows: slice) -> None:
@@ -236,24 +236,24 @@ def _apply_matrix(sigma: Sigma, z: Array, out: Array) -> None:
 
 
 def _readout_sums(
-    sigma: Table, z: Array, weights: UpstreamRows, dz: Array | None
+    sigma: Table, z: Array, g_rows: UpstreamChunks, dz: Array | None
 ) -> tuple[Array, Float64, Float64]:
     """The gradient for V, transposed, and the sums over cells; the gradient for Z goes to `dz`."""
     from rflaf.fused.jit import readout_gradient_rows
 
-    source, table = Rows(z), sigma.in_dtype(z.dtype)
-    target = Rows(np.empty((0, 0), z.dtype) if dz is None else dz, writeable=True)
+    source, table = Chunks(z), sigma.in_dtype(z.dtype)
+    target = Chunks(np.empty((0, 0), z.dtype) if dz is None else dz, writeable=True)
     ranges = split_rows(z.shape, _PRODUCT_BLOCK, _MAX_SPREAD_CHUNKS)
     columns = split_rows((z.shape[1], 1), _COLUMNS)
     chunks = [(k, cut) for k in range(len(ranges)) for cut in columns]
     moments, tails = _cell_sums(sigma, len(chunks))
-    rank = weights[ranges[0]][3].size // z.shape[1]
+    rank = g_rows[ranges[0]][3].size // z.shape[1]
     dv = np.empty((len(ranges), rank, z.shape[1]), z.dtype)
 
     def task(c: int) -> None:
         k, cut = chunks[c]
         rows = ranges[k]
-        place = *source[rows], *table, *weights[rows][2:], cut.start
+        place = *source[rows], *table, *g_rows[rows][2:], cut.start
         sums = np.zeros((rank, cut.stop - cut.start), z.dtype)
         n = rows.stop - rows.start
         readout_gradient_rows(*place, moments[c], tails[c], sums, target[rows][0], n)
@@ -263,15 +263,15 @@ def _readout_sums(
     return dv.sum(axis=0), moments.sum(axis=0), tails.sum(axis=0)
 
 
-def _spreader(sigma: Table, z: Array, weights: UpstreamRows) -> Any:
+def _spreader(sigma: Table, z: Array, g_rows: UpstreamChunks) -> Any:
     from rflaf.fused.jit import spread_rows
 
-    source = Rows(z)
+    source = Chunks(z)
     frame = sigma.in_dtype(z.dtype)[1]
 
     def spread(rows: slice, moments: Float64, tails: Float64) -> None:
         n = rows.stop - rows.start
-        spread_rows(*source[rows], z.shape[1], frame, *weights[rows], moments, tails, n)
+        spread_rows(*source[rows], z.shape[1], frame, *g_rows[rows], moments, tails, n)
 
     return spread
 

@@ -312,18 +312,18 @@ def _upstream_run(dense, dense_stride, left, right, width, r, j, count, g):
 
 
 @compiled
-def _project_run(x, i, d, weights, width, j, count, z):
+def _project_run(x, i, d, w, width, j, count, z):
     z[:count] = 0
     done = d // 4 * 4
     for c in range(0, done, 4):  # four at once: z is loaded and stored a quarter as often
         first = c * width + j
-        w0, w1 = weights[first:], weights[first + width :]
-        w2, w3 = weights[first + 2 * width :], weights[first + 3 * width :]
+        w0, w1 = w[first:], w[first + width :]
+        w2, w3 = w[first + 2 * width :], w[first + 3 * width :]
         x0, x1, x2, x3 = x[i + c], x[i + c + 1], x[i + c + 2], x[i + c + 3]
         for k in range(count):
             z[k] += (x0 * w0[k] + x1 * w1[k]) + (x2 * w2[k] + x3 * w3[k])
     for c in range(done, d):
-        w0 = weights[c * width + j :]
+        w0 = w[c * width + j :]
         factor = x[i + c]
         for k in range(count):
             z[k] += factor * w0[k]
@@ -427,7 +427,7 @@ def predict_rows(z, stride, width, cells, frame, right, out, n):
 
 
 @compiled
-def predict_inputs_rows(x, stride, d, weights, width, cells, frame, right, out, n):
+def predict_inputs_rows(x, stride, d, w, width, cells, frame, right, out, n):
     f = _unpack(frame)
     scratch = np.empty(TILE, x.dtype)
     z = np.empty(TILE, x.dtype)
@@ -436,7 +436,7 @@ def predict_inputs_rows(x, stride, d, weights, width, cells, frame, right, out, 
         total[:] = 0
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
-            _project_run(x, r * stride, d, weights, width, j, count, z)
+            _project_run(x, r * stride, d, w, width, j, count, z)
             _evaluate_run(z, 0, count, cells, f, scratch, 0)
             _dot_run(scratch, count, right, width, j, total)
         for c in range(total.size):

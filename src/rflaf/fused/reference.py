@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rflaf.fused.rows import as_columns
+from rflaf.fused.chunks import as_columns
 from rflaf.fused.table import Array, Float64, Sigma
 
 Upstream = Any  # an n × M array, or its factors (R, V): R is n × C, V is M × C

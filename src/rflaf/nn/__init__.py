@@ -1,47 +1,28 @@
-"""PyTorch: a learnable activation for any network, the paper's networks, and their training."""
+"""PyTorch: a learnable activation for any network, and the paper's networks.
+
+Their training is the paper's, and lives with it: `train` and `fit_adam` are given from there.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 try:
     import torch as _torch  # noqa: F401
 except ImportError as error:
     raise ImportError("rflaf.nn needs PyTorch: pip install 'rflaf[torch]'.") from error
 
-from rflaf.nn.activation import LearnableActivation
-from rflaf.nn.fit import AdamFit, fit_adam
 from rflaf.nn.kan import KAN
+from rflaf.nn.learnable import LearnableActivation
 from rflaf.nn.networks import LAN, MLP, RFLAF, RFMLP
-from rflaf.nn.protocols import (
-    CORRECTED,
-    PUBLISHED,
-    PUBLISHED_EPOCHS,
-    PUBLISHED_SEEDS,
-    Data,
-    EpochRecord,
-    Protocol,
-    TrainingResult,
-)
-from rflaf.nn.published import DefectiveBSpline, published_basis
-from rflaf.nn.regularisers import regulariser
-from rflaf.nn.training import train
 
-__all__ = [
-    "CORRECTED",
-    "KAN",
-    "LAN",
-    "MLP",
-    "PUBLISHED",
-    "PUBLISHED_EPOCHS",
-    "PUBLISHED_SEEDS",
-    "RFLAF",
-    "RFMLP",
-    "AdamFit",
-    "Data",
-    "DefectiveBSpline",
-    "EpochRecord",
-    "LearnableActivation",
-    "Protocol",
-    "TrainingResult",
-    "fit_adam",
-    "published_basis",
-    "regulariser",
-    "train",
-]
+if TYPE_CHECKING:
+    from rflaf.paper.training import fit_adam, train
+
+__all__ = ["KAN", "LAN", "MLP", "RFLAF", "RFMLP", "LearnableActivation", "fit_adam", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    # when first asked for: training imports the modules of this folder
+    if name in ("fit_adam", "train"):
+        return getattr(import_module("rflaf.paper.training"), name)
+    raise AttributeError(f"module 'rflaf.nn' has no attribute {name!r}")

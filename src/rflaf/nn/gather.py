@@ -1,8 +1,8 @@
 """The operators' arithmetic in plain PyTorch, for every device and dtype.
 
-The specification is the same as that of the fused kernels: a cell and four coefficients an element.
+The specification is that of the fused kernels: a cell and four coefficients per element.
 Beside value, slope and adjoint it has the derivatives of higher order, for double backward. All of
-it takes z of any shape with one activation, a of N, or z of C × L with one a row, a of C × N.
+it takes z of any shape with one activation, a of N, or z of C × L with one per row, a of C × N.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _locate(z: Tensor, low: float, high: float, cell: float, n_cells: int) -> tu
 
 
 def _own_rows(index: Tensor, a: Tensor, n_cells: int) -> Tensor:
-    """With one activation a row, the cells of activation c come after those of c - 1."""
+    """With one activation per row, the cells of activation c come after those of c - 1."""
     if a.ndim == 1:
         return index
     return index + (n_cells + 1) * torch.arange(a.shape[0], device=a.device)[:, None]

@@ -96,7 +96,7 @@ class KAN(nn.Module):
     n_hidden : int
         Width of the hidden layer; the paper takes max(M // 16, 10).
     n_outputs : int, optional
-        C. By default the output is a vector of one number a row, the shape of a regression's
+        C. By default the output is a vector of one number per row, the shape of a regression's
         target. An n × 1 output against a target of n would be compared in all n × n pairs.
     n_cells : int
         Cells of the grid.

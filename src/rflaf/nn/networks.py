@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from rflaf.bases import Basis
-from rflaf.nn.activation import FixedActivation, Init, LearnableActivation
+from rflaf.nn.learnable import FixedActivation, Init, LearnableActivation
 from rflaf.nn.readout import readout
 
 
@@ -20,7 +20,7 @@ class TwoLayerNetwork(nn.Module):
     n_inputs, n_components : int
         d and M.
     n_outputs : int, optional
-        C. By default the output is a vector of one number a row, as regression wants it.
+        C. By default the output is a vector of one number per row, as regression wants it.
     activation : Module
         sigma.
     generator : torch.Generator, optional
@@ -88,7 +88,7 @@ class RFLAF(TwoLayerNetwork):
     n_inputs, n_components : int
         d and M.
     n_outputs : int, optional
-        C. By default the output is a vector of one number a row.
+        C. By default the output is a vector of one number per row.
     basis, n_basis, grid, init
         As for `LearnableActivation`; the paper's RBF-16 is the default.
     seed : int, optional

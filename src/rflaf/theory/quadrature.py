@@ -137,15 +137,15 @@ def _evaluate(
 @lru_cache(maxsize=8)
 def _nodes(n_terms: int) -> tuple[FloatArray, FloatArray]:
     """Gauss-Hermite nodes and weights for a standard normal, without those of no weight."""
-    z, w = roots_hermitenorm(NODES_PER_TERM * n_terms)
-    w = w / w.sum()
-    keep = w > 1e-80
-    return z[keep], w[keep]
+    z, weights = roots_hermitenorm(NODES_PER_TERM * n_terms)
+    weights = weights / weights.sum()
+    keep = weights > 1e-80
+    return z[keep], weights[keep]
 
 
 @lru_cache(maxsize=8)
 def _weighted_hermite(n_terms: int) -> FloatArray:
     """w_k He_n(z_k)/√n!, a row for every node."""
-    z, w = _nodes(n_terms)
+    z, weights = _nodes(n_terms)
     columns = [np.ldexp(m, e.astype(int)) for m, e in hermite_terms(n_terms, z)]
-    return np.column_stack(columns) * w[:, None]
+    return np.column_stack(columns) * weights[:, None]

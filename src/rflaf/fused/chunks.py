@@ -1,0 +1,119 @@
+"""Matrices as the kernels read them: flat memory, cut into ranges of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from rflaf.fused.table import Array
+from rflaf.fused.threads import parallel
+
+
+class Chunks:
+    """`chunks[a:b]` gives flat memory that starts at row a, and the distance of rows in it.
+
+    Chunks that lie whole in memory, at any distance, are not copied; others are, range by range.
+    Views are read-only, so that the kernels are compiled for one kind of array.
+    """
+
+    def __init__(self, matrix: Array, writeable: bool = False) -> None:
+        self._matrix = matrix
+        self._flat: Array | None = None
+        self._stride = matrix.shape[1]
+        if matrix.flags.c_contiguous:
+            self._flat = flat(matrix, writeable)
+        elif has_flat_rows(matrix):
+            n, m = matrix.shape
+            self._stride = matrix.strides[0] // matrix.itemsize
+            extent = ((n - 1) * self._stride + m,)
+            self._flat = as_strided(matrix, extent, (matrix.itemsize,), writeable=writeable)
+        elif writeable:
+            raise ValueError("A result must have its rows whole in memory.")
+
+    def __getitem__(self, rows: slice) -> tuple[Array, int]:
+        if self._flat is None:
+            return flat(np.ascontiguousarray(self._matrix[rows])), self._stride
+        return self._flat[rows.start * self._stride :], self._stride
+
+
+class UpstreamChunks:
+    """The upstream matrix G, dense or as factors (R, V) with G = R V'."""
+
+    def __init__(self, upstream: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+        nothing = np.empty(0, dtype)
+        self._dense: Chunks | None = None
+        if isinstance(upstream, tuple):
+            left, right = (as_columns(np.asarray(part, dtype)) for part in upstream)
+            left, right = np.ascontiguousarray(left), np.ascontiguousarray(right.T)
+            if (left.shape[0], right.shape[1]) != shape or left.shape[1] != right.shape[0]:
+                raise ValueError(
+                    f"'upstream' as factors (R, V) must have the shapes ({shape[0]}, C) and "
+                    f"({shape[1]}, C). Got {left.shape} and {right.shape[::-1]}."
+                )
+            if left.shape[1] == 0:
+                left, right = np.zeros((shape[0], 1), dtype), np.zeros((1, shape[1]), dtype)
+            self._left, self._right = left, right
+            self._factors = Chunks(left), flat(right)
+        else:
+            dense = np.asarray(upstream, dtype)
+            if dense.shape != shape:
+                raise ValueError(
+                    f"'upstream' must have the shape of 'z', {shape}, or be a tuple of factors. "
+                    f"Got {dense.shape}."
+                )
+            self._matrix, self._dense = dense, Chunks(dense)
+        self._nothing = flat(nothing)
+
+    def __getitem__(self, rows: slice) -> tuple[Array, int, Array, Array]:
+        if self._dense is not None:
+            return *self._dense[rows], self._nothing, self._nothing
+        left, right = self._factors
+        return self._nothing, 0, left[rows][0], right
+
+    def block(self, rows: slice) -> Array:
+        """These rows of G as a matrix."""
+        if self._dense is not None:
+            return self._matrix[rows]
+        return np.asarray(self._left[rows] @ self._right)
+
+
+def as_columns(array: Array) -> Array:
+    """A vector as a matrix of one column; a matrix as it is."""
+    return array[:, None] if array.ndim == 1 else array
+
+
+def flat(array: Array, writeable: bool = False) -> Array:
+    """A view of a contiguous array as a vector."""
+    view = array.reshape(-1)
+    view.flags.writeable = writeable
+    return view
+
+
+def has_flat_rows(matrix: Array) -> bool:
+    """Whether every row lies whole in memory, and the rows one after the other."""
+    if matrix.flags.c_contiguous:
+        return True
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        return False
+    down, across = matrix.strides
+    whole = across == matrix.itemsize or matrix.shape[1] == 1
+    return whole and down % matrix.itemsize == 0 and down >= matrix.shape[1] * matrix.itemsize
+
+
+def split_rows(shape: tuple[int, int], elements: int, most: int | None = None) -> list[slice]:
+    """Ranges of rows of about `elements` elements each, by the shape alone."""
+    n, m = shape
+    if n == 0:
+        return []
+    step = max(1, elements // max(m, 1))
+    if most is not None:
+        step = max(step, -(-n // most))
+    return [slice(k, min(k + step, n)) for k in range(0, n, step)]
+
+
+def for_each(task: Callable[[slice], None], ranges: list[slice]) -> None:
+    """Run `task` on every range of rows, on the threads that are free."""
+    parallel(lambda k: task(ranges[k]), len(ranges))

@@ -1,0 +1,129 @@
+"""The paper's figures as images: the panels of `rflaf.paper.curves`, drawn by matplotlib."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rflaf.files import write_whole
+from rflaf.paper.curves import (
+    Line,
+    Panel,
+    datasets_in,
+    figure1,
+    figure2,
+    figure3,
+    sort_out,
+)
+from rflaf.paper.printed import FIGURES
+from rflaf.paper.records import Record
+
+_COLUMNS = 3
+
+
+def save_figures(
+    records: Sequence[Record],
+    folder: str | os.PathLike[str],
+    names: Iterable[str] = ("figure1", "figure2", "figure3"),
+) -> list[Path]:
+    """Write figures as PNG, with the extra `plot`.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        As `Store.read` gives them.
+    folder : path
+        Made if needed.
+    names : iterable of str
+        Of "figure1", "figure2" and "figure3".
+
+    Returns
+    -------
+    list of Path
+        Of the images; a figure without records has none.
+    """
+    names = list(names)
+    for name in names:
+        if name not in FIGURES:
+            raise ValueError(
+                f"The 'names' parameter of save_figures must be of {', '.join(FIGURES)}. "
+                f"Got {name!r}."
+            )
+    known, _ = sort_out(records)
+    rows = {name: _rows(name, known) for name in names}
+    return [_save(shown, Path(folder) / f"{name}.png") for name, shown in rows.items() if shown]
+
+
+def _rows(name: str, known: list[Record]) -> list[list[tuple[str, Panel]]]:
+    """Panels with their titles, row by row."""
+    if name == "figure1":
+        by_dataset = [(dataset, figure1(known, dataset)) for dataset in datasets_in(known)]
+        return [
+            [(f"{name}: {p.title}", p) for p in panels] for name, panels in by_dataset if panels
+        ]
+    panels = figure2(known) if name == "figure2" else figure3(known)
+    titled = [(panel.title, panel) for panel in panels]
+    return [titled[k : k + _COLUMNS] for k in range(0, len(titled), _COLUMNS)]
+
+
+def _save(rows: list[list[tuple[str, Panel]]], path: Path) -> Path:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("Figures need matplotlib: pip install 'rflaf[plot]'.") from error
+    columns = max(len(row) for row in rows)
+    # without pyplot, which has state and may want a screen
+    figure = Figure(figsize=(4.2 * columns, 3.2 * len(rows)), layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.subplots(len(rows), columns, squeeze=False)
+    for row, places in zip(rows, axes):
+        for place in places[len(row) :]:
+            place.set_axis_off()
+        for (title, panel), place in zip(row, places):
+            _draw(place, title, panel)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
+    canvas.print_figure(buffer, format="png", dpi=100, facecolor="white")
+    write_whole(path, buffer.getvalue())
+    return path
+
+
+def _draw(ax: Any, title: str, panel: Panel) -> None:
+    for line in panel.lines:
+        _draw_line(ax, line)
+    # names come from records: no mathematics is looked for in them
+    ax.set_title(title, fontsize="medium", parse_math=False)
+    ax.set_xlabel(panel.x_label)
+    ax.set_ylabel(panel.y_label)
+    if panel.log_x:
+        ax.set_xscale("log")
+    if panel.log_y:
+        ax.set_yscale("log")
+    if panel.x_ticks:
+        ax.set_xticks(panel.x_ticks, [f"{tick:g}" for tick in panel.x_ticks])
+        ax.minorticks_off()
+    ax.grid(alpha=0.25)
+    ax.legend(fontsize="x-small")
+
+
+def _draw_line(ax: Any, line: Line) -> None:
+    faint = line.style == "faint"
+    look = {
+        "color": "black" if line.color is None else f"C{line.color}",
+        "linestyle": "--" if line.style == "dashed" else "-",
+        "linewidth": 0.8 if faint else 1.5,
+        "alpha": 0.3 if faint else 1.0,
+        "marker": "o" if line.marks else None,
+        "markersize": 4,
+        "label": "_" if faint else line.name,
+    }
+    y = [math.nan if value is None else value for value in line.y]
+    if line.spread is None:
+        ax.plot(line.x, y, **look)
+    else:
+        ax.errorbar(line.x, y, [spread or 0.0 for spread in line.spread], **look)

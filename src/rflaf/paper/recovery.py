@@ -1,0 +1,228 @@
+"""Recover sigma and v from values of f(x) = E[v(w) sigma(w·x)]; how far that can be done at all is
+told in docs/recovery.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state, check_X_y
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+
+from rflaf.activation import Activation
+from rflaf.bases import RBF, Basis
+from rflaf.paper.bilinear import Design, recover, spread_directions
+
+Float64 = NDArray[np.float64]
+N_BASIS = 61
+
+_CONSTRAINTS = {
+    "basis": [Basis, None],
+    "n_directions": [Interval(Integral, 1, None, closed="left"), None],
+    "penalty": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+    "random_state": ["random_state"],
+}
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What `recover_activation` found.
+
+    f fixes the even and the odd part of sigma up to a factor each. They are given as if both parts
+    of v had E[v²] = 1 and v's largest weight in each were positive.
+
+    Attributes
+    ----------
+    activation : Activation
+        sigma.
+    directions : array, K × d
+        The d_k of v(w) = sum_k even_weights_k |w·d_k| + odd_weights·w.
+    even_weights, odd_weights : arrays of K and d
+    shares : (float, float)
+        Mean squares of what the even and the odd part of sigma contribute to f, over that of y.
+        A part whose share is at the level of the error is not known.
+    penalty : float
+        On sigma''.
+    history : list of dict
+        The penalties tried, and their held-out loss: mean squared error over the mean of y².
+    """
+
+    activation: Activation
+    directions: Float64
+    even_weights: Float64
+    odd_weights: Float64
+    shares: tuple[float, float]
+    penalty: float
+    history: list[dict[str, float]] = field(default_factory=list, repr=False)
+
+    def v(self, w: ArrayLike) -> Float64:
+        """The weight function at the rows of w, n × d."""
+        w = np.asarray(w, dtype=np.float64)
+        return np.abs(w @ self.directions.T) @ self.even_weights + w @ self.odd_weights
+
+    def predict(self, X: ArrayLike) -> Float64:
+        """E[v(w) sigma(w·x)] at the rows of X, by quadrature."""
+        x = np.asarray(X, dtype=np.float64)
+        basis, a = self.activation.basis, self.activation.coefficients
+        design = Design(x, basis, self.directions)
+        # of an even function a fold has each pair once, so that the half of a is its plain start
+        even, odd = (a + a[::-1]) / 2, (a - a[::-1]) / 2
+        out = np.empty(len(x))
+        for rows, by_even, by_odd in design.blocks():
+            out[rows] = self.even_weights @ (by_even @ even[: (basis.n + 1) // 2]).T
+            out[rows] += self.odd_weights @ (by_odd @ odd[: basis.n // 2]).T
+        return out
+
+
+def recover_activation(
+    X: ArrayLike,
+    y: ArrayLike,
+    basis: Basis | None = None,
+    *,
+    n_directions: int | None = None,
+    penalty: float | Literal["auto"] = "auto",
+    random_state: Any = None,
+) -> Recovery:
+    """Find sigma, and a smooth v, from values y of f(x) = E[v(w) sigma(w·x)], w standard normal.
+
+    The rows of X are used as they are, without scaling: sigma belongs to w·x, and is taken
+    to vanish outside the basis's grid.
+
+    Parameters
+    ----------
+    X : array, n × d
+    y : array of n
+        Values of f, which may have errors.
+    basis : Basis, optional
+        Its own mirror image, as RBF and BSpline are on a grid from -L to L. Default: `RBF(61)`.
+    n_directions : int, optional
+        How many |w·d_k| make up the even part of v. Default: 8 for two inputs, and else d(d + 1).
+    penalty : "auto" or float
+        On sigma'': times the mean of y² and the integral of sigma''², for coefficients of unit
+        mean square. "auto" holds out cones of directions of x, and takes the strongest penalty
+        that does about as well there as the best; with one input it has to be given.
+    random_state : int, RandomState or None
+        For the cones and, from three inputs on, the directions.
+
+    Returns
+    -------
+    Recovery
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rflaf.paper.recovery import recover_activation, recovery_error
+    >>> rng = np.random.default_rng(0)
+    >>> X, w = rng.standard_normal((1500, 2)), rng.standard_normal((2, 20_000))
+    >>> bump = lambda z: np.cos(np.pi / 2 * np.clip(z, -1, 1))
+    >>> y = bump(X @ w) @ np.abs(w[0]) / 20_000
+    >>> found = recover_activation(X, y, random_state=0)
+    >>> recovery_error(found.activation, bump) < 0.15
+    True
+    """
+    validate_parameter_constraints(
+        _CONSTRAINTS,
+        {
+            "basis": basis,
+            "n_directions": n_directions,
+            "penalty": penalty,
+            "random_state": random_state,
+        },
+        "recover_activation",
+    )
+    x, target = check_X_y(X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=10)
+    target = target.astype(np.float64)
+    if not np.any(target):
+        raise ValueError("The 'y' parameter of recover_activation must not be all zeros.")
+    if not np.any(x):
+        raise ValueError("The 'X' parameter of recover_activation must not be all zeros.")
+    basis = RBF(N_BASIS) if basis is None else basis
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    d = x.shape[1]
+    if n_directions is None:
+        n_directions = 8 if d <= 2 else d * (d + 1)
+    directions = spread_directions(int(n_directions), d, rng)
+    wanted = None if isinstance(penalty, str) else float(penalty)
+    found = recover(x, target, basis, directions, penalty=wanted, rng=rng)
+    return Recovery(
+        Activation(basis, found.coefficients),
+        directions,
+        found.even_weights,
+        found.odd_weights,
+        found.shares,
+        found.penalty,
+        found.history,
+    )
+
+
+def recovery_error(
+    estimate: Callable[[Float64], ArrayLike],
+    truth: Callable[[Float64], ArrayLike],
+    low: float = -2.0,
+    high: float = 2.0,
+) -> float:
+    """The relative L2 error of an estimate of sigma after the best factor for each of its parts.
+
+    The even part of the truth is fitted by that of the estimate, and the odd part by the odd part,
+    because f fixes neither factor. 0 is perfect; 1 is what zero would give.
+
+    Parameters
+    ----------
+    estimate, truth : callables
+        Functions of an array.
+    low, high : float
+        The interval; `low` must be `-high`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rflaf.paper.recovery import recovery_error
+    >>> def other(z):
+    ...     return 3 * np.cos(z) - 2 * np.sin(z)
+    >>> recovery_error(other, lambda z: np.cos(z) + np.sin(z)) < 1e-12
+    True
+    >>> round(recovery_error(np.sin, np.cos), 12)
+    1.0
+    """
+    z = _symmetric_grid(low, high)
+    values = _values("truth", truth, z)
+    total = float(np.sum(values**2))
+    if total == 0:
+        raise ValueError("The 'truth' parameter of recovery_error must not vanish everywhere.")
+    rest = values - best_factors(_values("estimate", estimate, z), values)
+    return float(np.sqrt(np.sum(rest**2) / total))
+
+
+def best_factors(estimate: Float64, truth: Float64) -> Float64:
+    """The estimate with its even and odd part each scaled to fit the truth, on a symmetric grid."""
+    scaled = np.zeros_like(truth)
+    for sign in (1, -1):
+        part = (estimate + sign * estimate[::-1]) / 2
+        size = float(part @ part)
+        # a part that rounding alone left there is no estimate
+        if size > 1e-24 * float(estimate @ estimate):
+            scaled += part * float(part @ truth) / size
+    return scaled
+
+
+def _symmetric_grid(low: float, high: float) -> Float64:
+    if not (np.isfinite(high) and high > 0 and low == -high):
+        raise ValueError(
+            "The 'low' and 'high' parameters of recovery_error must be -L and L with a positive L. "
+            f"Got {low!r} and {high!r} instead."
+        )
+    return np.linspace(low, high, 2001)
+
+
+def _values(name: str, function: Callable[[Float64], ArrayLike], z: Float64) -> Float64:
+    values = np.asarray(function(z), dtype=np.float64)
+    if values.shape != z.shape or not np.isfinite(values).all():
+        raise ValueError(
+            f"The {name!r} parameter of recovery_error must give a finite number for every z. "
+            f"Got values of shape {values.shape} for z of shape {z.shape}, or NaN or infinity."
+        )
+    return values

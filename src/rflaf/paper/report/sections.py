@@ -1,0 +1,244 @@
+"""What the page has: tables and panels, ready to be shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rflaf.paper.curves import (
+    Panel,
+    datasets_in,
+    figure1,
+    figure2,
+    figure3,
+    learned_activations,
+    loss_curves,
+    recoveries,
+)
+from rflaf.paper.formats import HEADER, NOTES, cells_of
+from rflaf.paper.printed import DATASETS, FIGURES, TITLES
+from rflaf.paper.records import Record
+from rflaf.paper.report.summary import CLOSE
+from rflaf.paper.tables import (
+    NO_RUNS,
+    NOT_AVAILABLE,
+    UNITS,
+    PaperTable,
+    SubTable,
+    Summary,
+    make_table,
+)
+
+_MANY_ROWS = 12  # longer tables are folded, but for the first
+_MOST_OTHERS = 200
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table; `value` is what it is sorted by, where that is a number."""
+
+    text: str
+    value: float | None = None
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table as it is shown. `numeric` says which columns are numbers."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    numeric: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Subsection:
+    """What a section shows under a heading of its own: tables or panels, folded or not."""
+
+    title: str
+    grids: tuple[TableView, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    folded: bool = False
+    legend: bool = True
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page, and a line in its contents. `label` may be empty."""
+
+    id: str
+    label: str
+    title: str
+    subsections: tuple[Subsection, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def sections_of(known: list[Record], other: list[Record]) -> list[Section]:
+    """All sections, in their order; tables and figures also where there is nothing to show."""
+    there = datasets_in(known)
+    always = [_table_section(make_table(name, known)) for name in TITLES]
+    always += [_figure1(known, there), *_recovery_sections(known)]
+    others = (
+        _activations(known, there),
+        _losses(known, there),
+        _more_datasets(known, there),
+        _others(other),
+    )
+    return [*always, *(section for section in others if section.subsections)]
+
+
+def _table_section(table: PaperTable) -> Section:
+    shown = [subtable for subtable in table.subtables if subtable.rows]
+    missing = {
+        subtable.dataset: subtable.reason for subtable in table.subtables if not subtable.rows
+    }
+    folded = any(len(subtable.rows) > _MANY_ROWS for subtable in shown)
+    subsections = tuple(
+        Subsection(
+            f"{subtable.dataset}, {UNITS[subtable.quantity]}",
+            (_grid(subtable),),
+            folded=folded and k > 0,
+        )
+        for k, subtable in enumerate(shown)
+    )
+    notes: tuple[str, ...] = (NOTES,) if shown else ()
+    for why in (NO_RUNS, NOT_AVAILABLE):
+        if names := [name for name, reason in missing.items() if reason == why]:
+            notes += (f"{', '.join(names)}: {why}.",)
+    number = table.name.removeprefix("table")
+    return Section(table.name, f"Table {number}", table.title, subsections, notes)
+
+
+def _grid(subtable: SubTable) -> TableView:
+    """A subtable's cells, without the columns that are empty throughout."""
+    best = subtable.best()
+    rows = []
+    for row in subtable.rows:
+        paper = row.paper.value if row.paper else None
+        published, corrected = _mean(row.ours.get("published")), _mean(row.ours.get("corrected"))
+        values = (None, paper, published, row.difference, corrected, None)
+        top = {name: "best" for name, models in best.items() if row.model in models}
+        far = "far" if row.difference is not None and abs(row.difference) > CLOSE else ""
+        kinds = ("", top.get("paper", ""), top.get("published", ""), far, top.get("corrected", ""))
+        texts = cells_of(row, subtable.quantity)
+        rows.append([Cell(*cell) for cell in zip(texts, values, (*kinds, ""))])
+    kept = [k for k in range(len(HEADER)) if any(row[k].text for row in rows)]
+    return TableView(
+        f"{subtable.dataset}, {UNITS[subtable.quantity]}",
+        tuple(HEADER[k] for k in kept),
+        tuple(tuple(row[k] for k in kept) for row in rows),
+        tuple(k in (1, 2, 3, 4) for k in kept),
+    )
+
+
+def _mean(summary: Summary | None) -> float | None:
+    return None if summary is None else summary.mean
+
+
+def _figure1(known: list[Record], there: list[str]) -> Section:
+    subsections = tuple(
+        Subsection(dataset, panels=tuple(panels))
+        for dataset in sorted(there, key=lambda name: name != "workloads")
+        if (panels := figure1(known, dataset))
+    )
+    notes = ["The paper is dashed; bars are standard deviations over seeds."] if subsections else []
+    if "workloads" not in there:
+        notes.append(f"The paper shows workloads: {NOT_AVAILABLE}.")
+    return Section("figure1", "Figure 1", FIGURES["figure1"], subsections, tuple(notes))
+
+
+def _recovery_sections(known: list[Record]) -> list[Section]:
+    found = recoveries(known)
+    header = ("function", "method", "median error", "lowest", "highest", "median seconds", "seeds")
+    rows = [
+        (
+            Cell(each.function),
+            Cell(each.method),
+            *(Cell(f"{error:.3f}", error) for error in (
+                each.error, each.runs[0]["error"], each.runs[-1]["error"])),
+            Cell("" if each.seconds is None else f"{each.seconds:.3g}", each.seconds),
+            Cell(str(len(each.runs)), len(each.runs)),
+        )
+        for each in found
+    ]  # fmt: skip
+    grid = TableView(
+        "Errors by function and method", header, tuple(rows), (False, False, *[True] * 5)
+    )
+    notes = (
+        "Strong: the seed with the median error; others are faint. Errors are relative, in L2 on "
+        "[-2, 2].",
+    )
+    subsections: dict[str, tuple[Subsection, ...]] = {"figure2": (), "figure3": ()}
+    if panels := tuple(figure2(known)):
+        subsections["figure2"] = (Subsection("f1", panels=panels),)
+    for function in dict.fromkeys(each.function for each in found):
+        own = tuple(p for p in figure3(known) if p.title.startswith(f"{function},"))
+        subsections["figure3"] += (Subsection(function, panels=own),)
+    if found:
+        subsections["figure3"] += (Subsection("Errors", (grid,)),)
+    without = (f"f1, f2, f3: {NO_RUNS}.",)
+    return [
+        Section(name, f"Figure {name[-1]}", FIGURES[name], shown, notes if shown else without)
+        for name, shown in subsections.items()
+    ]
+
+
+def _activations(known: list[Record], there: list[str]) -> Section:
+    subsections = [
+        Subsection(dataset, panels=tuple(panels), folded=k > 0, legend=False)
+        for k, dataset in enumerate(there)
+        if (panels := learned_activations(known, dataset))
+    ]
+    note = (
+        "The first seed of each protocol, and up to four more faintly. Scale and sign of an "
+        "activation can be moved into the output weights: each curve is divided by its largest "
+        "value, and has the sign that suits the first best."
+    )
+    return Section("activations", "", "Learned activations", tuple(subsections), (note,))
+
+
+def _losses(known: list[Record], there: list[str]) -> Section:
+    subsections = [
+        Subsection(dataset, panels=tuple(panels), folded=True)
+        for dataset in there
+        if (panels := loss_curves(known, dataset))
+    ]
+    note = "Means over seeds. Test losses are solid, training losses dashed."
+    return Section("losses", "", "Loss curves", tuple(subsections), (note,))
+
+
+def _more_datasets(known: list[Record], there: list[str]) -> Section:
+    """Data sets that the paper does not have."""
+    subsections = []
+    for dataset in there:
+        if dataset in DATASETS:
+            continue
+        subtables = [
+            subtable
+            for name in ("table8", "table4", "table6", "table7", "table9")
+            for subtable in make_table(name, known, datasets=[dataset]).subtables
+            if any(s.mean is not None for row in subtable.rows for s in row.ours.values())
+        ]
+        if subtables:
+            subsections.append(
+                Subsection(dataset, tuple(_grid(subtable) for subtable in subtables))
+            )
+    return Section("more", "", "Data sets that the paper does not have", tuple(subsections))
+
+
+def _others(other: list[Record]) -> Section:
+    """Whatever no table knows: shown, so that nothing is lost without a word."""
+    rows = []
+    for record in other[:_MOST_OTHERS]:
+        given = record.get("spec")
+        spec = given if isinstance(given, dict) else {}
+        texts = [record.get("key"), record.get("kind"), spec.get("dataset"), spec.get("model")]
+        texts += [record.get("status"), record.get("message") or record.get("error")]
+        rows.append(tuple(Cell("" if text is None else str(text)[:300]) for text in texts))
+    header = ("key", "kind", "data set", "model", "status", "message")
+    grid = TableView("Other records", header, tuple(rows), (False,) * len(header))
+    notes = ["Runs of models that this version does not know, that failed, or of another form."]
+    if len(other) > _MOST_OTHERS:
+        notes.append(f"The first {_MOST_OTHERS} of {len(other)}.")
+    subsections = (Subsection("Records", (grid,)),) if rows else ()
+    return Section("other", "", "Other records", subsections, tuple(notes))

@@ -1,0 +1,164 @@
+"""What the records say, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rflaf.paper.curves import datasets_in, mean_of
+from rflaf.paper.formats import show_ours
+from rflaf.paper.printed import DATASETS
+from rflaf.paper.protocols import PROTOCOL_NAMES
+from rflaf.paper.records import Record
+from rflaf.paper.specs import ESTIMATORS, parse_model
+from rflaf.paper.tables import NOT_AVAILABLE, Row, is_full_size, make_table
+
+CLOSE = 3.0  # standard errors
+_LOSSES = ("table8", "table4", "table1")
+
+
+def facts(known: Sequence[Record], other: Sequence[Record]) -> list[tuple[str, str]]:
+    """How many runs, of what, on what, when: pairs of a name and a text."""
+    records = [*known, *other]
+    trained = [record for record in known if record["kind"] != "timing"]
+    small = sum(not _counts(record) for record in known)
+    runs = f"{len(records)}"
+    if small:
+        runs += f", {small} of them small ones for a quick look, which no table counts"
+    kinds: dict[str, int] = {}
+    for record in known:
+        kinds[record["kind"]] = kinds.get(record["kind"], 0) + 1
+    found = [
+        ("Runs", runs),
+        ("Kinds", _join(f"{count} {kind}" for kind, count in kinds.items())),
+        ("Data sets", _join(dict.fromkeys(r["spec"]["dataset"] for r in known))),
+        ("Seeds", str(len({record["spec"]["seed"] for record in trained}))),
+        ("Machines", "; ".join(_distinct(_machine(record) for record in records))),
+        ("Versions", "; ".join(_distinct(_versions(record) for record in records))),
+        ("Dates", _span(record.get("date") for record in records)),
+    ]
+    return [(name, text) for name, text in found if text]
+
+
+def sentences(records: Sequence[Record]) -> list[str]:
+    """How our runs of the paper's models compare with its numbers, and our own with the best."""
+    there = datasets_in(records)
+    found = []
+    for dataset in there:
+        found += [*_agreement(records, dataset), *_best(records, dataset)]
+    missing = [name for name in DATASETS if name not in there]
+    if missing:
+        found.append(f"{_join(missing)}: {NOT_AVAILABLE}.")
+    return found
+
+
+def _counts(record: Record) -> bool:
+    if record["kind"] == "recovery":
+        return record["spec"]["rows"] is None
+    return is_full_size(record)
+
+
+def _loss_rows(records: Sequence[Record], dataset: str) -> list[Row]:
+    """The test losses of all models on a data set.
+
+    Where two tables have a model, the last counts: table 1 has spreads, and table 8 has none.
+    """
+    tables = (make_table(name, records, datasets=[dataset]) for name in _LOSSES)
+    return list({row.model: row for table in tables for row in table.subtables[0].rows}.values())
+
+
+def _agreement(records: Sequence[Record], dataset: str) -> list[str]:
+    rows = _loss_rows(records, dataset)
+    differences = [abs(row.difference) for row in rows if row.difference is not None]
+    sentences = []
+    if differences:
+        close = sum(each <= CLOSE for each in differences)
+        sentences.append(
+            f"On {dataset}, {close} of {len(differences)} models are within {CLOSE:g} standard "
+            "errors of the paper: test losses, published protocol, those with a printed spread."
+        )
+    paper_diverged = [row for row in rows if row.paper and row.paper.value is None]
+    both = [row for row in paper_diverged if (s := row.ours.get("published")) and s.diverged]
+    if both:
+        sentences.append(
+            f"On {dataset}, the paper's runs of {_join(row.model for row in both)} diverged, and "
+            "so did some or all of ours."
+        )
+    return sentences
+
+
+def _best(records: Sequence[Record], dataset: str) -> list[str]:
+    """Each estimator against the best published model, both under the corrected protocol."""
+    rows = _loss_rows(records, dataset)
+    means = {
+        row.model: (summary.mean, summary)
+        for row in rows
+        if (summary := row.ours.get("corrected")) and summary.mean is not None
+    }
+    ours = [name for name in ESTIMATORS if name in means]
+    theirs = [name for name in means if parse_model(name).published]
+    if not ours or not theirs:
+        return []
+    best = min(theirs, key=lambda name: means[name][0])
+    parts = []
+    for name in ours:
+        text = show_ours(means[name][1], "test_loss")
+        parts.append(f"{name} {text}{_seconds(records, dataset, name)}")
+    text = show_ours(means[best][1], "test_loss")
+    return [
+        f"On {dataset}, under the corrected protocol, the best test loss of {len(theirs)} "
+        f"published models is {text}{_seconds(records, dataset, best)} ({best}). Estimators: "
+        f"{'; '.join(parts)}."
+    ]
+
+
+def _seconds(records: Iterable[Record], dataset: str, model: str) -> str:
+    """Of training alone, mean over seeds."""
+    mean = mean_of(
+        training_seconds(record)
+        for record in records
+        if record["spec"]["dataset"] == dataset
+        and record["spec"]["model"] == model
+        and record["spec"]["protocol"] == PROTOCOL_NAMES[1]
+        and record["kind"] != "timing"
+        and is_full_size(record)
+    )
+    return "" if mean is None else f" in {mean:.3g} s"
+
+
+def training_seconds(record: Record) -> float | None:
+    """Of the fit, without what is spent on tests, where the record says it apart."""
+    if record["fit_seconds"] is not None:
+        return record["fit_seconds"]
+    epochs = record["history"].get("train_seconds")
+    return sum(epochs) if epochs and None not in epochs else record["seconds"]
+
+
+def _machine(record: Record) -> str:
+    given = record.get("machine")
+    if not isinstance(given, dict):
+        return str(given or "")
+    cores = f"{given['cores']} cores" if given.get("cores") else ""
+    parts = (given.get("processor"), cores, given.get("system"))
+    return ", ".join(str(part) for part in parts if part)
+
+
+def _versions(record: Record) -> str:
+    given = record.get("versions")
+    if not isinstance(given, dict):
+        return str(given or "")
+    return ", ".join(f"{name} {version}" for name, version in given.items())
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    return [text for text in dict.fromkeys(texts) if text]
+
+
+def _span(dates: Iterable[object]) -> str:
+    known = sorted({date for date in dates if isinstance(date, str)})
+    return " to ".join(dict.fromkeys((known[0], known[-1]))) if known else ""
+
+
+def _join(names: Iterable[str]) -> str:
+    """a, b and c"""
+    *most, last = list(names) or [""]
+    return f"{', '.join(most)} and {last}" if most else last

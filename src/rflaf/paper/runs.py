@@ -1,0 +1,164 @@
+"""One run: a spec in, a record out."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from rflaf.activation import Activation
+from rflaf.paper.environment import machine, today, versions
+from rflaf.paper.protocols import PROTOCOLS, Protocol, ProtocolName
+from rflaf.paper.records import Record
+from rflaf.paper.specs import Model, Spec, parse_model
+from rflaf.paper.splits import Split, load_split
+
+_CURVE = np.linspace(-2.0, 2.0, 81)  # where a record has the values of the learned activation
+
+
+def run(spec: Spec) -> Record:
+    """Train and judge what the spec says.
+
+    Returns
+    -------
+    dict
+        `key`, `spec`, `status` ("finished" or "diverged"), `test_loss`, `test_accuracy` (a share),
+        `best_epoch`, `history` (one list per quantity), `coefficients` and `sigma` of a learned
+        activation, `seconds`, `versions`, `machine`, `date`.
+    """
+    model = parse_model(spec.model)
+    kind = "training" if model.published else model.family
+    work = {"training": _train, "estimator": _run_estimator, "recovery": _recover}[kind]
+    if kind != "recovery":
+        cached_load(spec.dataset, spec.protocol)  # not counted as time of the run
+    start = time.perf_counter()
+    found = work(spec, model)
+    seconds = time.perf_counter() - start
+    return {
+        "key": spec.key,
+        "spec": spec.to_dict(),
+        "kind": kind,
+        "seconds": seconds,
+        **found,  # a recovery knows its own seconds, without those of reading the data
+        "versions": versions(),
+        "machine": machine(),
+        "date": today(),
+    }
+
+
+@lru_cache(maxsize=1)
+def cached_load(dataset: str, protocol: ProtocolName) -> Split:
+    """The data of the last run, which is that of the next one more often than not."""
+    return load_split(dataset, protocol)
+
+
+def part_of(data: Split, rows: int | None) -> Split:
+    """The first rows of the training part, and a quarter as many of the test part."""
+    if rows is None:
+        return data
+    few = max(rows // 4, 1)
+    return replace(
+        data,
+        X_train=data.X_train[:rows],
+        y_train=data.y_train[:rows],
+        X_test=data.X_test[:few],
+        y_test=data.y_test[:few],
+    )
+
+
+def build(spec: Spec, data: Split) -> Any:
+    """The PyTorch module of a published model, as the spec's protocol has it."""
+    from rflaf import nn
+    from rflaf.paper.training import published_basis
+
+    model = parse_model(spec.model)
+    d, M, C, seed = data.X_train.shape[1], spec.n_components, data.n_classes, spec.seed
+    if model.family == "kan":
+        return nn.KAN(d, max(M // 16, 10), C, n_cells=model.cells, seed=seed)
+    if model.family in ("rfmlp", "mlp"):
+        kind = nn.RFMLP if model.family == "rfmlp" else nn.MLP
+        return kind(d, M, C, activation=model.part, seed=seed)
+    basis = published_basis(model.part, model.cells, corrected=spec.protocol == "corrected")
+    return (nn.RFLAF if model.family == "rflaf" else nn.LAN)(d, M, C, basis=basis, seed=seed)
+
+
+def protocol_of(spec: Spec, data: Split) -> Protocol:
+    """How a published model is trained and judged."""
+    protocol = replace(PROTOCOLS[spec.protocol], epochs=spec.epochs)
+    pairs = spec.model.startswith("kan") and data.task == "regression"
+    return replace(protocol, pairs=pairs and spec.protocol == "published")
+
+
+def _train(spec: Spec, model: Model) -> Record:
+    from rflaf.paper.training import Data, train
+
+    data = part_of(cached_load(spec.dataset, spec.protocol), spec.rows)
+    network = build(spec, data)
+    arrays = Data(data.X_train, data.y_train, data.X_test, data.y_test)
+    result = train(network, arrays, protocol_of(spec, data), seed=spec.seed)
+    names = ("train_loss", "validation_loss", "test_loss", "validation_accuracy", "test_accuracy")
+    history = {
+        name: [getattr(epoch, name) for epoch in result.history]
+        for name in (*names, "train_seconds", "test_seconds")
+        if getattr(result.history[0], name) is not None
+    }
+    record: Record = {
+        "status": result.status,
+        "diverged_epoch": result.diverged_epoch,
+        "best_epoch": result.best_epoch,
+        "test_loss": result.test_loss,
+        "test_accuracy": result.test_accuracy,
+        "history": history,
+    }
+    if model.family in ("rflaf", "lan") and result.status == "finished":
+        record |= _curve(network.activation.to_activation())
+    return record
+
+
+def _recover(spec: Spec, model: Model) -> Record:
+    from rflaf.paper.recovery_runs import run_recovery
+
+    found = run_recovery(spec.dataset, model.part, spec.seed, quick=spec.rows is not None)
+    return {"status": "finished", **found}
+
+
+def _run_estimator(spec: Spec, model: Model) -> Record:
+    from rflaf.estimators import RFLAFClassifier, RFLAFRegressor
+
+    data = part_of(cached_load(spec.dataset, spec.protocol), spec.rows)
+    settings: dict[str, dict[str, Any]] = {
+        "": {},
+        "no-metric": {"metric": "none"},
+        "cos": {"activation": "cos"},
+    }
+    kind = RFLAFClassifier if data.task == "classification" else RFLAFRegressor
+    estimator = kind(spec.n_components, random_state=spec.seed % 2**32, **settings[model.part])
+    start = time.perf_counter()
+    estimator.fit(data.X_train, data.y_train)
+    middle = time.perf_counter()
+    record: Record = {"status": "finished", "best_epoch": None, "test_accuracy": None}
+    if data.task == "classification":
+        shares = estimator.predict_proba(data.X_test).astype(np.float64)
+        truth = np.searchsorted(estimator.classes_, data.y_test)
+        record["test_loss"] = float(-np.log(shares[np.arange(len(truth)), truth]).mean())
+        record["test_accuracy"] = float((shares.argmax(axis=1) == truth).mean())
+    else:
+        error = estimator.predict(data.X_test).astype(np.float64) - data.y_test
+        record["test_loss"] = float(np.mean(error**2))
+    record["fit_seconds"] = middle - start
+    record["test_seconds"] = time.perf_counter() - middle
+    record["alpha"] = float(estimator.alpha_)
+    record["history"] = {"held_out_loss": [step["loss"] for step in estimator.history_]}
+    return record | _curve(estimator.activation_)
+
+
+def _curve(activation: Activation) -> Record:
+    """What a report shows of a learned activation, without any model code."""
+    return {
+        "coefficients": [float(a) for a in activation.coefficients],
+        "basis": repr(activation.basis),
+        "sigma": [float(f"{value:.4g}") for value in activation(_CURVE)],
+    }

@@ -1,0 +1,164 @@
+"""What one run is: a data set, a model, a protocol, a seed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from rflaf.paper.protocols import (
+    EPOCHS,
+    N_COMPONENTS,
+    PROTOCOL_NAMES,
+    SEEDS,
+    UNFROZEN_SEEDS,
+    ProtocolName,
+)
+
+ESTIMATORS = ("estimator", "estimator-no-metric", "estimator-cos")
+RECOVERY = ("recovery-paper", "recovery-estimator", "recovery-smooth-v")
+_NAME = re.compile(
+    r"(?P<family>rflaf|lan)-(?P<basis>rbf|bs|pl)-(?P<cells>[1-9]\d*)"
+    r"|(?P<fixed>rfmlp|mlp)-(?P<activation>relu|cos|tanh|sigmoid)"
+    r"|(?P<kan>kan)-(?P<grid>[1-9]\d*)"
+)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model's name, taken apart.
+
+    Attributes
+    ----------
+    family : {"rflaf", "lan", "rfmlp", "mlp", "kan", "estimator", "recovery"}
+        Random features with a learned activation, the same with W trained, random features with a
+        fixed activation, the same with W trained, Kolmogorov-Arnold, this package's estimators,
+        and ways to recover sigma from f1, f2 and f3.
+    part : str
+        The basis, the fixed activation, the estimator's variant, or the way.
+    cells : int
+        The number in the paper's name; 0 where there is none.
+    """
+
+    family: str
+    part: str = ""
+    cells: int = 0
+
+    @property
+    def frozen(self) -> bool:
+        return self.family in ("rflaf", "rfmlp")
+
+    @property
+    def published(self) -> bool:
+        """Whether it is one of the paper's, trained by epochs."""
+        return self.family not in ("estimator", "recovery")
+
+
+def parse_model(name: str) -> Model:
+    """The parts of a model's name.
+
+    Examples
+    --------
+    >>> parse_model("rflaf-rbf-16")
+    Model(family='rflaf', part='rbf', cells=16)
+    """
+    if name in ESTIMATORS:
+        return Model("estimator", name.removeprefix("estimator").removeprefix("-"))
+    if name in RECOVERY:
+        return Model("recovery", name.removeprefix("recovery-"))
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise ValueError(
+            f"The 'model' must be one of rflaf-{{rbf,bs,pl}}-N, lan-{{rbf,bs,pl}}-N, "
+            f"rfmlp-{{relu,cos,tanh,sigmoid}}, mlp-relu, kan-N, "
+            f"{', '.join((*ESTIMATORS, *RECOVERY))}. Got {name!r}."
+        )
+    if found["family"]:
+        return Model(found["family"], found["basis"], int(found["cells"]))
+    if found["fixed"]:
+        return Model(found["fixed"], found["activation"])
+    return Model("kan", "", int(found["grid"]))
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One run, completely: two equal specs give the same numbers on the same machine.
+
+    Attributes
+    ----------
+    dataset, model, protocol, seed
+        Names, and the seed of everything random.
+    n_components, epochs : int
+        M, and passes over the training rows (0 for the estimators, which have none).
+    rows : int, optional
+        Take only the first so many training rows, and a quarter of that to test on.
+
+    Examples
+    --------
+    >>> Spec.of("protein", "rflaf-rbf-16", "published", 72).key
+    'protein/rflaf-rbf-16/published/M3000/E30/s72'
+    """
+
+    dataset: str
+    model: str
+    protocol: ProtocolName
+    seed: int
+    n_components: int
+    epochs: int
+    rows: int | None = None
+
+    @classmethod
+    def of(cls, dataset: str, model: str, protocol: ProtocolName, seed: int) -> Spec:
+        """With the paper's M and number of epochs."""
+        parsed = parse_model(model)
+        if protocol not in PROTOCOL_NAMES:
+            raise ValueError(
+                f"The 'protocol' must be one of {', '.join(PROTOCOL_NAMES)}. Got {protocol!r}."
+            )
+        epochs = EPOCHS.get(dataset, 30) if parsed.published else 0
+        n_components = N_COMPONENTS.get(dataset, 3000)
+        if parsed.family == "recovery":  # each way has its own sizes, which its record names
+            n_components = 0
+        return cls(dataset, model, protocol, seed, n_components, epochs)
+
+    def quick(self) -> Spec:
+        """A run of seconds that shows that everything works; its figures mean nothing."""
+        few = min(self.epochs, 3)
+        return replace(self, n_components=min(self.n_components, 300), epochs=few, rows=2000)
+
+    @property
+    def key(self) -> str:
+        size = f"M{self.n_components}/E{self.epochs}" + (f"/n{self.rows}" if self.rows else "")
+        return f"{self.dataset}/{self.model}/{self.protocol}/{size}/s{self.seed}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a record."""
+        return asdict(self)
+
+
+def seeds_of(model: str, n_seeds: int) -> tuple[int, ...]:
+    """The first of the paper's seeds; at most three for the models that train W, as there."""
+    parsed = parse_model(model)
+    return (SEEDS if parsed.frozen or not parsed.published else UNFROZEN_SEEDS)[:n_seeds]
+
+
+def matrix(
+    datasets: Iterable[str],
+    models: Sequence[str],
+    protocols: Sequence[ProtocolName] = PROTOCOL_NAMES,
+    n_seeds: int = 10,
+) -> list[Spec]:
+    """All runs of some data sets and models, the first seed of all of them first.
+
+    What is not the paper's has the corrected protocol alone.
+    """
+    found: list[tuple[int, Spec]] = []
+    for dataset in datasets:
+        for protocol in protocols:
+            for model in models:
+                if protocol == "published" and not parse_model(model).published:
+                    continue
+                for k, seed in enumerate(seeds_of(model, n_seeds)):
+                    found.append((k, Spec.of(dataset, model, protocol, seed)))
+    return [spec for _, spec in sorted(found, key=lambda pair: pair[0])]

@@ -1,0 +1,111 @@
+"""Seconds of training and of testing, as multiples of ReLU's in the same run."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from rflaf.paper.environment import machine, today, versions
+from rflaf.paper.records import Record, Store
+from rflaf.paper.runs import build, cached_load, part_of, protocol_of
+from rflaf.paper.specs import Spec
+
+REFERENCE = "rfmlp-relu"
+ROWS = 4096  # to train on, and as many to test on: ratios need no more
+REPEATS = 5
+
+
+def measure_times(
+    dataset: str,
+    models: Sequence[str],
+    store: Store,
+    *,
+    quick: bool = False,
+    report: Callable[[str], None] = lambda line: None,
+) -> list[Record]:
+    """Time the models that have no record yet, each in turn, ReLU among them, the best of several.
+
+    The seconds are those of an epoch of the published training on some of the rows, with Z = X W
+    of frozen models computed before, as `train` does. Other work on the machine makes the
+    ratios wrong; the load at the start is kept in the record, and warned about. What another
+    process is timing in this folder is left to it.
+    """
+    with store.claim(f"timing/{dataset}") as mine:
+        return _measure(dataset, models, store, quick, report) if mine else []
+
+
+def _measure(
+    dataset: str, models: Sequence[str], store: Store, quick: bool, report: Callable[[str], None]
+) -> list[Record]:
+    there = store.keys()
+    todo = [model for model in models if timing_key(dataset, model, quick) not in there]
+    if not todo:
+        return []
+    load = _load()
+    if load > 0.6:
+        warnings.warn(
+            f"The machine is busy (load {load:.1f}): ratios of times may be wrong.",
+            UserWarning,
+            stacklevel=3,
+        )
+    names = list(dict.fromkeys([REFERENCE, *todo]))
+    best = {name: [float("inf")] * 2 for name in names}
+    for k in range(1 if quick else REPEATS):
+        for name in names:
+            report(f"{dataset}, {name}, {k + 1} of {1 if quick else REPEATS}")
+            best[name] = [min(pair) for pair in zip(best[name], _seconds(dataset, name, quick))]
+    records = []
+    for name in todo:
+        (train, test), (relu_train, relu_test) = best[name], best[REFERENCE]
+        record = {
+            "key": timing_key(dataset, name, quick),
+            "kind": "timing",
+            "spec": timing_spec(dataset, name, quick).to_dict(),
+            "status": "finished",
+            "train_seconds": train,
+            "test_seconds": test,
+            "train_time_ratio": train / relu_train,
+            "test_time_ratio": test / relu_test,
+            "load": load,
+            "seconds": train + test,
+            "versions": versions(),
+            "machine": machine(),
+            "date": today(),
+        }
+        store.append(record)
+        records.append(record)
+    return records
+
+
+def timing_spec(dataset: str, model: str, quick: bool) -> Spec:
+    """What is timed: one epoch of the published protocol."""
+    spec = Spec.of(dataset, model, "published", 0)
+    spec = spec.quick() if quick else spec
+    return replace(spec, epochs=1, rows=spec.rows or ROWS)
+
+
+def timing_key(dataset: str, model: str, quick: bool) -> str:
+    """Of the record."""
+    return f"timing/{timing_spec(dataset, model, quick).key}"
+
+
+def _seconds(dataset: str, model: str, quick: bool) -> tuple[float, float]:
+    from rflaf.paper.training import Data, train
+
+    spec = timing_spec(dataset, model, quick)
+    data = cached_load(dataset, "published")
+    rows = spec.rows or ROWS
+    small = part_of(data, rows)
+    arrays = Data(small.X_train, small.y_train, data.X_test[:rows], data.y_test[:rows])
+    result = train(build(spec, data), arrays, protocol_of(spec, data), seed=spec.seed)
+    return result.history[0].train_seconds, result.history[0].test_seconds
+
+
+def _load() -> float:
+    """Running processes per core, over the last minute."""
+    try:
+        return os.getloadavg()[0] / (os.cpu_count() or 1)
+    except (OSError, AttributeError):
+        return 0.0

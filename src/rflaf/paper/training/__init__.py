@@ -1,0 +1,25 @@
+"""The paper's training: its networks by Adam on mini-batches, by either protocol."""
+
+import rflaf.nn  # noqa: F401  # says what to install where PyTorch is missing
+from rflaf.paper.protocols import CORRECTED, PUBLISHED, Protocol
+from rflaf.paper.training.arrays import AdamFit, fit_adam
+from rflaf.paper.training.history import EpochRecord, TrainingResult
+from rflaf.paper.training.loop import train
+from rflaf.paper.training.regularisers import regulariser
+from rflaf.paper.training.splines import DefectiveBSpline, published_basis
+from rflaf.paper.training.subsets import Data
+
+__all__ = [
+    "CORRECTED",
+    "PUBLISHED",
+    "AdamFit",
+    "Data",
+    "DefectiveBSpline",
+    "EpochRecord",
+    "Protocol",
+    "TrainingResult",
+    "fit_adam",
+    "published_basis",
+    "regulariser",
+    "train",
+]

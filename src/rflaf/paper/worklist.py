@@ -1,0 +1,136 @@
+"""Which runs a table or figure of the paper needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rflaf.datasets import info
+from rflaf.paper.curves import CELLS, FUNCTIONS
+from rflaf.paper.printed import (
+    DATASETS,
+    FIGURES,
+    TIMES,
+    TITLES,
+    check_name,
+    datasets_of,
+    models_of,
+    quantities_of,
+)
+from rflaf.paper.protocols import PROTOCOL_NAMES, SEEDS, ProtocolName
+from rflaf.paper.specs import (
+    ESTIMATORS,
+    RECOVERY,
+    Spec,
+    matrix,
+    parse_model,
+)
+
+BY_N = (
+    "rfmlp-relu",
+    *(f"rflaf-{basis}-{n}" for basis in ("rbf", "bs") for n in CELLS),
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be done: runs, and models to time by data set."""
+
+    runs: tuple[Spec, ...]
+    timings: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def work_for(
+    targets: Iterable[str],
+    *,
+    datasets: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+    protocols: Sequence[ProtocolName] = PROTOCOL_NAMES,
+    n_seeds: int = 10,
+    quick: bool = False,
+) -> Work:
+    """The runs and timings behind some tables and figures, each once.
+
+    Parameters
+    ----------
+    targets : iterable of str
+        "table1" … "table10", "figure1" … "figure3", or "all".
+    datasets, models : sequences of str, optional
+        Only these; by default all of the paper's, and this package's estimators.
+    protocols : sequence of str
+    n_seeds : int
+        The first so many of the paper's seeds; the models that train W have three.
+    quick : bool
+        Small and few: one seed, few rows and epochs.
+
+    Examples
+    --------
+    >>> work = work_for(["table1"], datasets=["protein"], models=["rfmlp-relu"], n_seeds=2)
+    >>> len(work.runs), work.runs[0].key
+    (4, 'protein/rfmlp-relu/corrected/M3000/E30/s402025')
+    """
+    for model in models or ():
+        parse_model(model)  # a wrong name is an error, and not an empty table
+    for dataset in datasets or ():
+        info(dataset)  # an error at once, and not after hours of other runs
+    wanted = _expand(targets)
+    _check_models(models or (), wanted)
+    seeds = 1 if quick else n_seeds
+    runs: list[Spec] = []
+    timings: dict[str, list[str]] = {}
+    for target in wanted:
+        names, sets = _parts(target)
+        chosen = [name for name in names if models is None or name in models]
+        recovery = target in ("figure2", "figure3")
+        if datasets is not None:
+            # f1, f2, f3 belong to these figures alone, and other data sets to anything else
+            sets = tuple(name for name in datasets if (name in FUNCTIONS) == recovery)
+        if not _is_timing(target):
+            runs += matrix(sets, chosen, ["corrected"] if recovery else protocols, seeds)
+        if _is_timing(target) or target == "figure1":
+            for dataset in sets:
+                timed = [name for name in chosen if parse_model(name).published]
+                timings.setdefault(dataset, []).extend(timed)
+    unique = tuple(dict.fromkeys(spec.quick() if quick else spec for spec in runs))
+    return Work(
+        tuple(sorted(unique, key=_rank)),
+        tuple((dataset, tuple(dict.fromkeys(names))) for dataset, names in timings.items()),
+    )
+
+
+def _expand(targets: Iterable[str]) -> list[str]:
+    found: list[str] = []
+    for target in targets:
+        found += [*TITLES, *FIGURES] if target == "all" else [check_name(target)]
+    return list(dict.fromkeys(found))
+
+
+def _check_models(models: Sequence[str], targets: Sequence[str]) -> None:
+    """Raise where a model is in none of the tables and figures: nothing would be run for it."""
+    known = dict.fromkeys(name for target in targets for name in _parts(target)[0])
+    strange = [model for model in models if model not in known]
+    if strange:
+        raise ValueError(
+            f"The 'models' parameter has {', '.join(strange)}, which {', '.join(targets)} does not "
+            f"have: {', '.join(known)}."
+        )
+
+
+def _parts(target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The models and data sets of a table or figure."""
+    if target == "figure1":
+        return BY_N, ("workloads",)
+    if target in FIGURES:
+        return RECOVERY, FUNCTIONS if target == "figure3" else FUNCTIONS[:1]
+    extra = () if _is_timing(target) or target == "table3" else ESTIMATORS
+    return (*models_of(target), *extra), tuple(datasets_of(target))
+
+
+def _is_timing(target: str) -> bool:
+    return target in TITLES and quantities_of(target)[0] in TIMES
+
+
+def _rank(spec: Spec) -> tuple[int, int, str]:
+    """First seeds first, and in each the data sets together, since the last one is kept."""
+    order = {name: k for k, name in enumerate((*FUNCTIONS, *DATASETS))}
+    return SEEDS.index(spec.seed), order.get(spec.dataset, len(order)), spec.protocol
