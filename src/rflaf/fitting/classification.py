@@ -157,6 +157,10 @@ def _solve(layers: list[FittedLayer], rows: Rows | None, task: _Task) -> list[So
     room = budget.kept_bytes(settings.max_bytes)
     at_hand = None if rows is None else rows.held(room)
     turned = rotations(layers, sample, task.fold, plan)
+    middle = float(np.exp(np.median([np.log(layer.alpha) for layer in layers])))
+    # near its least, the cross-entropy is half a squared error in units of the classes' variance
+    start = float(np.clip(0.5 * task.spread**2 * middle, 1e-9, 1.0))
+    exact = sample.used * settings.components <= budget.EXACT_FEATURES
     problems = []
     for layer, held, rotation in zip(layers, plan.held, turned):
         inside = task.fold == held
@@ -168,11 +172,8 @@ def _solve(layers: list[FittedLayer], rows: Rows | None, task: _Task) -> list[So
             prepare = PrepareClasses(layer, task.encoding, settings.seed, plan, fold)
             share = 1.0 if plan.single else float(np.mean(~inside))
             every = ClassRows(at_hand, task.encoding.total * share, size, prepare)
-        # near its least, the cross-entropy is half a squared error in units of the classes' variance
-        start = float(np.clip(0.5 * task.spread**2 * layer.alpha, 1e-9, 1.0))
-        problems.append(
-            SoftmaxProblem(layer.sigma, layer.components, fit, judge, every, start, rotation)
-        )
+        w = layer.components.astype(np.float64) if exact else layer.components
+        problems.append(SoftmaxProblem(layer.sigma, w, fit, judge, every, start, rotation))
     rule = SoftmaxSettings(
         n_classes=len(task.encoding.classes),
         alpha=settings.alpha,

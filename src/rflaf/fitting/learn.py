@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rflaf import fused
 from rflaf.activation import Activation
 from rflaf.bases import Basis
-from rflaf.fitting.inputs import FORMS, InputForm
+from rflaf.fitting.inputs import InputForm
 from rflaf.fitting.settings import FEW_ROWS, Choice, FitSettings
 from rflaf.fused.threads import parallel
 from rflaf.progress import Progress
@@ -27,11 +27,11 @@ from rflaf.solvers.starts import (
     sketch_losses,
     start_on_few_rows,
 )
-from rflaf.solvers.varpro import learn_activation
+from rflaf.solvers.varpro import TURNS, learn_activation
 
 Array = NDArray[Any]
 
-_TRIAL_STEPS = 20  # of learning, for each form and kind that is tried
+_TRIAL_STEPS = 10  # of learning, for each form and kind that is tried
 _TRIAL_ROWS = 6000  # at most, in a trial
 _TRIAL_FEATURES = 400  # by whose ridge solution a trial is judged
 _WELL_TRIED = 2500  # rows up to which a trial is judged on two folds: one alone is too few rows
@@ -109,16 +109,14 @@ class Examples:
 
 def choices(inputs: InputForm, n: int, settings: FitSettings) -> list[Choice]:
     """What may be taken for n rows, the one with fewest unknowns first."""
-    found = []
-    for form in FORMS if settings.input_form == "auto" else (settings.input_form,):
+    found: list[Choice] = []
+    for form in ("raw", "both") if settings.input_form == "auto" else (settings.input_form,):
         if form != "raw" and not len(inputs.ranked) and settings.input_form == "auto":
             continue
         d = len(replace(inputs, name=form).origin)
-        for kind in metric_kinds(settings.metric, n, d):
-            found.append(Choice(form, kind))
-    return sorted(
-        found, key=lambda c: (("none", "diagonal", "full").index(c.kind), c.form != "raw")
-    )
+        found += [Choice(form, kind) for kind in metric_kinds(settings.metric, n, d)]
+    order = ("none", "diagonal", "full")
+    return sorted(found, key=lambda choice: (order.index(choice.kind), choice.form != "raw"))
 
 
 def metric_kinds(metric: str, n: int, d: int) -> list[Any]:
@@ -149,27 +147,27 @@ def choose_form(
     options = choices(inputs, n, settings)
     if len(options) == 1:
         return options[0], []
-    trials = [
-        (k, choice, held)
-        for k, choice in enumerate(options)
-        for held in (held_folds[:2] if n <= _WELL_TRIED else held_folds[:1])
-    ]
-    losses = np.zeros((len(options), len(trials) // len(options)))
-    places = {held: k for k, held in enumerate(dict.fromkeys(held for _, _, held in trials))}
+    held_folds = held_folds[:2] if n <= _WELL_TRIED else held_folds[:1]
+    forms = list(dict.fromkeys(choice.form for choice in options))
+    trials = [(form, held) for form in forms for held in held_folds]
+    losses: dict[Choice, list[float]] = {choice: [] for choice in options}
     with Progress("choosing the form of the inputs", len(trials), settings.verbose) as progress:
+        found: list[Any] = [None] * len(trials)
 
         def task(k: int) -> None:
-            number, choice, held = trials[k]
+            form, held = trials[k]
+            kinds = [choice.kind for choice in options if choice.form == form]
             rng = settings.rng(2, held)
-            loss = _trial(rows, fold == held, choice, inputs, settings, rng)
-            losses[number, places[held]] = loss
-            progress.step({"loss": loss})
+            shape = replace(inputs, name=form)
+            found[k] = _trial(rows, fold == held, shape, kinds, settings, rng)
+            progress.step({"loss": min(found[k].values())})
 
         parallel(task, len(trials))
-    means = losses.mean(axis=1)
-    path = [
-        {"form": c.form, "kind": c.kind, "loss": float(loss)} for c, loss in zip(options, means)
-    ]
+    for (form, _), by_kind in zip(trials, found):
+        for kind, loss in by_kind.items():
+            losses[Choice(form, kind)].append(loss)
+    means = [float(np.mean(losses[choice])) for choice in options]
+    path = [{"form": c.form, "kind": c.kind, "loss": loss} for c, loss in zip(options, means)]
     best = 0
     for k in range(1, len(options)):
         if means[k] < (1 - _WORTH) * means[best]:
@@ -180,29 +178,43 @@ def choose_form(
 def _trial(
     rows: Examples,
     held: NDArray[np.bool_],
-    choice: Choice,
-    inputs: InputForm,
+    form: InputForm,
+    kinds: list[Kind],
     settings: FitSettings,
     rng: np.random.Generator,
-) -> float:
-    """The held-out error of a form and a kind, learned in short on the other rows."""
+) -> dict[Kind, float]:
+    """The held-out error of kinds of metric, learned in short on the other rows from one start."""
     fit_rows = _some(np.flatnonzero(~held), _TRIAL_ROWS, rng)
     held_rows = _some(np.flatnonzero(held), _TRIAL_ROWS, rng)
     fit, judge = rows.at(fit_rows), rows.at(held_rows)
-    form = replace(inputs, name=choice.form)
     x, x_held = form(fit.x, np.float32), form(judge.x, np.float32)
     y, y_held = fit.y.astype(np.float32), judge.y.astype(np.float32)
-    m = min(settings.components, _TRIAL_FEATURES)
-    w = draw(settings.projection, x.shape[1], m, rng, np.float32)
+    w = draw(
+        settings.projection, x.shape[1], min(settings.components, _TRIAL_FEATURES), rng, np.float32
+    )
     problem = Problem(x, y, fit.weights, w, form.scales)
-    steps = min(_TRIAL_STEPS, settings.max_iter)
-    learned = _learn(problem, choice.kind, replace(settings, max_iter=steps, start=None), rng)
     sketch = Sketch(x, y, fit.weights, x_held, y_held, judge.weights, w)
-    around = learned.alpha * 4.0 ** np.arange(-2, 3)
-    alphas = around if settings.alpha is None else np.array([settings.alpha])
-    sigma = compiled(settings.basis, learned.coefficients)
-    losses = sketch_losses(sigma, learned.metric, alphas, sketch, settings.fit_intercept)
-    return float(losses.min())
+    rule = learn_settings(settings, max_iter=min(_TRIAL_STEPS, settings.max_iter))
+    basis, given = settings.basis, settings.coefficients
+    fixed = not basis.learnable or given is not None
+    if fixed:
+        start = _not_learned(basis, given, x.shape[1])
+    else:
+        start = learn_activation(problem, basis, "diagonal", replace(rule, max_iter=0), rng=rng)
+    losses: dict[Kind, float] = {}
+    for kind in kinds:
+        learned = start
+        if kind != "none" or not fixed:
+            first = replace(start, metric=np.diag(start.metric)) if kind == "full" else start
+            learned = learn_activation(
+                problem, basis, kind, rule, rng=rng, start=first, turns=TURNS
+            )
+        around = learned.alpha * 4.0 ** np.arange(-1, 2)
+        alphas = around if settings.alpha is None else np.array([settings.alpha])
+        sigma = compiled(basis, learned.coefficients)
+        found = sketch_losses(sigma, learned.metric, alphas, sketch, settings.fit_intercept)
+        losses[kind] = float(found.min())
+    return losses
 
 
 def _some(rows: Array, most: int, rng: np.random.Generator) -> Array:
@@ -272,15 +284,7 @@ def _learn(
     """Activation, metric and penalty, by what the number of rows allows."""
     basis, given = settings.basis, settings.coefficients
     d = problem.x.shape[1]
-    rule = LearnSettings(
-        alpha=settings.alpha,
-        coefficients=given,
-        fit_intercept=settings.fit_intercept,
-        l1=settings.l1,
-        smoothness=settings.smoothness,
-        max_iter=settings.max_iter,
-        tol=settings.tol,
-    )
+    rule = learn_settings(settings)
     if not settings.max_iter:
         return _not_learned(basis, given, d)
     if len(problem.weights) < FEW_ROWS:
@@ -289,6 +293,21 @@ def _learn(
         return _not_learned(basis, given, d)
     start = settings.start.learned if settings.start is not None else None
     return learn_activation(problem, basis, kind, rule, rng=rng, start=start, callback=callback)
+
+
+def learn_settings(settings: FitSettings, **changes: Any) -> LearnSettings:
+    """What learning is told of the settings of a fit."""
+    rule = LearnSettings(
+        alpha=settings.alpha,
+        coefficients=settings.coefficients,
+        fit_intercept=settings.fit_intercept,
+        l1=settings.l1,
+        smoothness=settings.smoothness,
+        max_iter=settings.max_iter,
+        tol=settings.tol,
+        sketches=1 if settings.n_members != 1 else 2,
+    )
+    return replace(rule, **changes)
 
 
 def _not_learned(basis: Basis, given: Array | None, d: int) -> Learned:

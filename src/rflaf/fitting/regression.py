@@ -23,7 +23,7 @@ from rflaf.fitting.settings import FitSettings
 from rflaf.fused.threads import parallel, use_threads
 from rflaf.rows import ArrayRows, Block, Rows, Sample
 from rflaf.solvers.cg import WideProblem, WideSettings, solve_cg
-from rflaf.solvers.features import KeptBlocks, features, project
+from rflaf.solvers.features import KeptBlocks, Workspace, features, project
 from rflaf.solvers.layer import RowPart
 from rflaf.solvers.ridge import NormalEquations, choose_alpha, gcv_penalty
 
@@ -31,7 +31,6 @@ Array = NDArray[Any]
 Pair = tuple[NormalEquations, NormalEquations]  # sums of rows to fit to, and of those held out
 
 _MOST_HELD = 200_000  # rows that choose when conjugate gradients stop
-_EXACT = 4_000_000  # up to this many features in all, their products are taken in float64
 
 
 @dataclass(frozen=True)
@@ -138,6 +137,7 @@ class SumMembers:
         for layer, rotation in zip(self.layers, self.rotations):
             m = (layer.components if rotation is None else rotation).shape[1]
             sums.append(tuple(NormalEquations.empty(m, outputs) for _ in range(2)))
+        spaces = [Workspace() for _ in self.layers]
         for block in blocks:
             used = block.weights > 0
             fold = np.where(used, self.plan.folds(block.fold_keys(self.seed)), -2)
@@ -147,14 +147,19 @@ class SumMembers:
                 held = fold == self.plan.held[k]
                 for pair, at in zip(sums[k], (~held & (fold >= 0), held)):
                     if at.any():
-                        self._add(k, pair, block, y, slice(None) if at.all() else at)
+                        self._add(k, pair, block, y, slice(None) if at.all() else at, spaces[k])
 
             parallel(task, len(self.layers))
         return sums  # type: ignore[return-value]
 
-    def _add(self, k: int, sums: NormalEquations, block: Block, y: Array, at: Any) -> None:
+    def _add(
+        self, k: int, sums: NormalEquations, block: Block, y: Array, at: Any, space: Workspace
+    ) -> None:
         layer, rotation, weights = self.layers[k], self.rotations[k], block.weights[at]
-        phi = features(layer.sigma, project(layer.inputs(block.x[at]), layer.components))
+        x, w = layer.inputs(block.x[at]), layer.components
+        z = project(x, w, space.array("z", (x.shape[0], w.shape[1]), w.dtype))
+        phi = space.array("phi", (x.shape[0], w.shape[1] + 1), w.dtype)
+        features(layer.sigma, z, out=phi)
         if self.exact:
             phi = phi.astype(np.float64)
         if rotation is not None:
@@ -196,7 +201,7 @@ def fit_regression(rows: Rows, settings: FitSettings, keep_sums: bool = False) -
             return replace(fit, form_path=form_path)
         turned = rotations(layers, sample, plan.folds(sample.keys), plan)
         turned = [None] * len(turned) if keep_sums else turned  # later rows leave their span
-        exact = sample.used * m <= _EXACT
+        exact = sample.used * m <= budget.EXACT_FEATURES
         task = SumMembers(layers, target, plan, settings.seed, exact, turned)
         size = budget.block_rows(m, sample.width, max_bytes)
         sums = everything.reduce(task, add_sums, size)
@@ -213,7 +218,12 @@ def extend_regression(fit: RegressionFit, rows: Rows, settings: FitSettings) -> 
     settings = replace(settings, n_components=m, n_members=len(layers))
     with use_threads(settings.n_jobs):
         task = SumMembers(
-            layers, fit.target, fit.plan, settings.seed, count * m <= _EXACT, [None] * len(layers)
+            layers,
+            fit.target,
+            fit.plan,
+            settings.seed,
+            count * m <= budget.EXACT_FEATURES,
+            [None] * len(layers),
         )
         sums = add_sums(fit.sums, rows.reduce(task, add_sums, fit.block_rows))
         more = _solve(sums, task, fit.first_rows, None, settings)
@@ -240,13 +250,15 @@ def _solve(
 ) -> RegressionFit:
     """Choose the penalty, and solve; `first_rows` rows were learned from."""
     plan, intercept = task.plan, settings.fit_intercept
-    starts = [layer.alpha for layer in task.layers]
+    # features of all members have about one height, and so penalties of about one size suit them
+    start = float(np.exp(np.median([np.log(layer.alpha) for layer in task.layers])))
+    starts = [start] * len(sums)
     path: list[dict[str, Any]] = []
     if settings.alpha is not None:
         alphas = [settings.alpha] * len(sums)
     elif all(fit.rows and held.rows for fit, held in sums):
         factor, path = choose_alpha(sums, starts, fit_intercept=intercept)
-        alphas = [factor * start for start in starts]
+        alphas = [factor * start] * len(sums)
     elif sum(part.rows for part in sums[0]) == first_rows and settings.max_iter:
         alphas = starts  # chosen with the activation, on these few rows
     else:
@@ -255,15 +267,15 @@ def _solve(
     honest: list[Any] = [None] * len(sums)
     final: list[Any] = [None] * len(sums)
 
-    def solve(k: int) -> None:
-        fit, held = sums[k]
-        if held.rows and fit.rows:
+    def solve(task_number: int) -> None:
+        k, (fit, held) = task_number // 2, sums[task_number // 2]
+        if task_number % 2 and held.rows and fit.rows:
             honest[k] = fit.solve(alphas[k], intercept)
-        final[k] = honest[k]
-        if plan.single or honest[k] is None:
+        elif not task_number % 2 and (plan.single or not (held.rows and fit.rows)):
             final[k] = (fit + held).solve(alphas[k], intercept)
 
-    parallel(solve, len(sums))
+    parallel(solve, 2 * len(sums))
+    final = [v if v is not None else honest[k] for k, v in enumerate(final)]
     members = [_member(task, k, final[k], alphas[k], settings) for k in range(len(sums))]
     noise = _noise(sums, honest, final, alphas, intercept) * task.target.scale
     judges = [

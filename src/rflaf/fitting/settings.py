@@ -64,8 +64,8 @@ class FitSettings:
     solver: str = "auto"
     fit_intercept: bool = True
     validation_fraction: float = 0.1
-    max_iter: int = 140
-    tol: float = 1e-3
+    max_iter: int = 64
+    tol: float = 0.02
     l1: float = 0.0
     smoothness: float = 0.0
     projection: str = "gaussian"

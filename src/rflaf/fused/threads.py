@@ -106,10 +106,11 @@ def parallel(task: Callable[[int], None], n_chunks: int) -> None:
     Callers at the same time share the threads: a helper goes home after its chunk when there are
     more threads at work than `thread_count()`. A caller always works itself.
     """
-    limit = thread_count()
-    chunks = itertools.count()
-    caller, futures = object(), []
-    helpers = [object() for _ in range(max(0, min(n_chunks - 1, limit - len(_inside) - 1)))]
+    limit, caller = thread_count(), threading.get_ident()
+    nested = caller in _inside
+    chunks, futures = itertools.count(), []
+    free = limit - len(_inside) - (0 if nested else 1)
+    helpers = [object() for _ in range(max(0, min(n_chunks - 1, free)))]
 
     def work(helping: bool) -> None:
         for k in chunks:
@@ -120,10 +121,13 @@ def parallel(task: Callable[[int], None], n_chunks: int) -> None:
                 return
 
     def help_out(helper: object) -> None:
+        place = threading.get_ident()
         try:
+            _inside.add(place)  # in the place that was kept for it
+            _inside.discard(helper)
             work(True)
         finally:
-            _inside.discard(helper)
+            _inside.difference_update([place, helper])
 
     try:
         _inside.add(caller)
@@ -133,7 +137,9 @@ def parallel(task: Callable[[int], None], n_chunks: int) -> None:
         work(False)
     finally:
         # an interrupt may come at any moment: who was not sent out goes home with the caller
-        _inside.difference_update([caller, *helpers[len(futures) :]])
+        _inside.difference_update(
+            helpers[len(futures) :] if nested else [caller, *helpers[len(futures) :]]
+        )
         wait(futures)  # they may still be writing into the caller's arrays
     for future in futures:
         future.result()

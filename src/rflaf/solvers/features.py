@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from rflaf import fused
 from rflaf.solvers.linalg import factorise, whiten
@@ -35,14 +36,37 @@ def apply_metric(metric: Array, projection: Array) -> Array:
     return np.asarray(np.reshape(metric, (-1, 1)) * projection)
 
 
-def project(x: Any, w: Array) -> Array:
-    """Z = X W for dense or sparse X."""
-    return np.asarray(x @ w)
+class Workspace:
+    """Arrays that are used again and again.
+
+    The memory of large arrays comes fresh from the system each time, page by page, and two threads
+    that ask for it at once wait for each other longer than the work takes.
+    """
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, Array] = {}
+
+    def array(self, name: str, shape: tuple[int, int], dtype: Any) -> Array:
+        """An array with anything in it; another of the same name has the same memory."""
+        size = shape[0] * shape[1]
+        buffer = self._buffers.get(name)
+        if buffer is None or buffer.size < size or buffer.dtype != dtype:
+            buffer = self._buffers[name] = np.empty(size, dtype)
+        return buffer[:size].reshape(shape)
 
 
-def features(sigma: fused.Sigma, z: Array, constant: float = 1.0) -> Array:
+def project(x: Any, w: Array, out: Array | None = None) -> Array:
+    """Z = X W for dense or sparse X, into `out` where it is given."""
+    if out is None or sparse.issparse(x):
+        return np.asarray(x @ w)
+    return np.matmul(x, w, out=out)
+
+
+def features(
+    sigma: fused.Sigma, z: Array, constant: float = 1.0, out: Array | None = None
+) -> Array:
     """sigma(Z), and behind it a column of `constant`: ones for an intercept, zeros for none."""
-    phi = np.empty((z.shape[0], z.shape[1] + 1), z.dtype)
+    phi = np.empty((z.shape[0], z.shape[1] + 1), z.dtype) if out is None else out
     phi[:, -1] = constant
     fused.apply(sigma, z, out=phi[:, :-1])
     return phi
@@ -79,8 +103,8 @@ class KeptBlocks:
             if number not in self._found:
                 if size > self._room:
                     return None
-                self._room -= size
                 self._found[number] = make()
+                self._room -= size
             return self._found[number]
 
     def __reduce__(self) -> tuple[Any, ...]:

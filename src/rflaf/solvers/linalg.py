@@ -1,46 +1,34 @@
-"""The factorisation that survives matrices which rounding has made singular."""
+"""The factorisation that survives matrices which rounding has made singular, and what uses it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
-from scipy.linalg import lapack
 
 Float64 = NDArray[np.float64]
-_LEAST = 1e-12  # of the mean of the diagonal: the first floor that is tried
+_LEAST = 1e-11  # of the mean of the diagonal: the first floor that is tried
 
 
 def factorise(matrix: Float64, floor: float = 0.0) -> Float64:
-    """A Cholesky factor of a symmetric matrix, plus `floor` on its diagonal; overwrites `matrix`.
+    """The lower Cholesky factor of a symmetric matrix, with `floor` added to its diagonal.
 
-    Where rounding has made the matrix indefinite, the floor is raised tenfold until it serves.
-    The result is for `solve_factored` and `whiten`. Only its lower triangle counts.
+    Where rounding has made the matrix indefinite, the floor is raised tenfold until it serves. The
+    diagonal of `matrix` is overwritten.
     """
-    if not matrix.flags.c_contiguous:
-        matrix = np.ascontiguousarray(matrix)
     diagonal = matrix.diagonal().copy()
     least = _LEAST * float(np.mean(np.abs(diagonal))) + 1e-30
     at = np.diag_indices(len(matrix))
-    while True:
+    while np.isfinite(least) and np.isfinite(floor):  # LAPACK takes NaN for an answer
         matrix[at] = diagonal + floor
-        # the transpose of a symmetric matrix is itself, and is laid out as LAPACK wants it
-        factor, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
-        if failed == 0:
-            return np.asarray(factor.T)
-        if failed < 0 or not np.isfinite(diagonal).all():
-            raise ValueError("The matrix to factorise is not finite.")
-        # LAPACK has spoilt one triangle; the other still has the matrix
-        _mirror(matrix)
-        floor = max(10 * floor, least)
-
-
-def _mirror(matrix: Float64) -> None:
-    """Copy the upper triangle onto the lower one."""
-    rows, columns = np.tril_indices(len(matrix), -1)
-    matrix[rows, columns] = matrix[columns, rows]
+        try:
+            return np.linalg.cholesky(matrix)  # lets other threads run, unlike scipy's
+        except np.linalg.LinAlgError:
+            floor = max(10 * floor, least)
+    raise ValueError("The matrix to factorise is not finite.")
 
 
 def solve_factored(factor: Float64, right: Any) -> Float64:
@@ -49,12 +37,41 @@ def solve_factored(factor: Float64, right: Any) -> Float64:
     return linalg.cho_solve((factor.T, False), right, check_finite=False)  # no copy of the factor
 
 
-def solve_positive(matrix: Float64, right: Any) -> Float64:
-    """Solve with a symmetric matrix that should be positive definite; it is overwritten."""
-    return solve_factored(factorise(matrix), right)
+def solve_positive(matrix: Float64, right: Any, floor: float = 0.0) -> Float64:
+    """Solve with a symmetric matrix that should be positive definite; its diagonal is lost."""
+    return solve_factored(factorise(matrix, floor), right)
 
 
 def whiten(factor: Float64, right: Any, transposed: bool = False) -> Float64:
     """L^-1 right, or L'^-1 right, where L is the lower factor."""
     trans = "N" if transposed else "T"
     return linalg.solve_triangular(factor.T, right, lower=False, trans=trans, check_finite=False)
+
+
+def refine(
+    product: Callable[[Float64], Float64],
+    factor: Float64,
+    right: Float64,
+    tol: float = 1e-4,
+    most: int = 8,
+) -> Float64:
+    """Solve with a matrix known by its products, and nearly by its factor, for several columns.
+
+    Conjugate gradients with the factor as preconditioner: a few steps undo what the rounding of
+    a matrix in float32 has done to small eigenvalues.
+    """
+    x = solve_factored(factor, right)
+    r = right - product(x)
+    z = solve_factored(factor, r)
+    p, size = z, np.sum(r * z, axis=0)
+    end = tol**2 * np.sum(right * x, axis=0)
+    for _ in range(most):
+        if (size <= end).all():
+            break
+        image = product(p)
+        length = size / np.maximum(np.sum(p * image, axis=0), 1e-300)
+        x, r = x + length * p, r - length * image
+        z = solve_factored(factor, r)
+        before, size = size, np.sum(r * z, axis=0)
+        p = z + size / np.maximum(before, 1e-300) * p
+    return x

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from rflaf.fused.threads import parallel
 from rflaf.solvers.features import check_finite
@@ -22,6 +22,7 @@ from rflaf.solvers.linalg import solve_positive
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
+_TILE = 768  # columns of a tile of a Gram matrix
 
 
 @dataclass
@@ -33,6 +34,7 @@ class NormalEquations:
     square: Float64  # C: sum of w y²
     weight: float
     rows: int
+    single: bool = False  # whether products were taken in float32
 
     @classmethod
     def empty(cls, m: int, n_outputs: int) -> NormalEquations:
@@ -51,7 +53,8 @@ class NormalEquations:
             root = np.sqrt(weights).astype(phi.dtype)[:, None]
             left, weighted_y = phi * root, y * weights[:, None]
             self.weight += float(np.sum(weights, dtype=np.float64))
-        self.gram += left.T @ left
+        add_gram(self.gram, left)
+        self.single |= phi.dtype == np.float32
         self.moment += phi.T @ weighted_y.astype(phi.dtype)
         self.square += np.einsum("nc,nc->c", y, weighted_y, dtype=np.float64)
         self.rows += len(y) if weights is None else int(np.count_nonzero(weights))
@@ -63,6 +66,7 @@ class NormalEquations:
             self.square + other.square,
             self.weight + other.weight,
             self.rows + other.rows,
+            self.single or other.single,
         )
 
     def __sub__(self, other: NormalEquations) -> NormalEquations:
@@ -72,6 +76,7 @@ class NormalEquations:
             self.square - other.square,
             self.weight - other.weight,
             self.rows - other.rows,
+            self.single or other.single,
         )
 
     def penalised(self, alpha: float, fit_intercept: bool = True) -> Float64:
@@ -90,7 +95,11 @@ class NormalEquations:
         right = self.moment / self.weight
         if not fit_intercept:
             right[-1] = 0
-        return solve_positive(self.penalised(alpha, fit_intercept), right)
+        # rounding has made eigenvalues of this size negative; sooner known is faster solved
+        floor = 1e-8 * float(np.trace(self.gram)) / self.weight / len(self.gram)
+        return solve_positive(
+            self.penalised(alpha, fit_intercept), right, floor if self.single else 0.0
+        )
 
     def freedom(self, alpha: float, fit_intercept: bool = True) -> float:
         """The share of degrees of freedom that the solution leaves."""
@@ -103,6 +112,22 @@ class NormalEquations:
         cross = np.einsum("mc,mc->c", weights, self.moment)
         model = np.einsum("mc,mc->c", weights, self.gram @ weights)
         return np.maximum(self.square - 2 * cross + model, 0) / self.weight
+
+
+def add_gram(gram: Float64, left: Array) -> None:
+    """Add left' left, tile by tile, on all threads; the tiles depend on the width alone."""
+    edges = [*range(0, left.shape[1], _TILE), left.shape[1]]
+    columns = [slice(a, b) for a, b in pairwise(edges)]
+    tiles = [(a, b) for k, a in enumerate(columns) for b in columns[k:]]
+
+    def task(k: int) -> None:
+        a, b = tiles[k]
+        part = left[:, a].T @ left[:, b]
+        gram[a, b] += part
+        if a != b:
+            gram[b, a] += part.T
+
+    parallel(task, len(tiles))
 
 
 def choose_alpha(
@@ -123,23 +148,28 @@ def choose_alpha(
     weights = np.array([held.weight for _, held in pairs])
     weights = weights / weights.sum()
 
-    def loss(k: int) -> float:
-        if k not in tried:
-            losses = np.zeros(len(pairs))
+    def attempt(*steps: int) -> None:
+        """Find the losses of some steps at once."""
+        new = [k for k in steps if k not in tried]
+        losses = np.zeros((len(new), len(pairs)))
 
-            def task(i: int) -> None:
-                fit, held = pairs[i]
-                losses[i] = held.loss(fit.solve(starts[i] * step**k, fit_intercept)).mean()
+        def task(i: int) -> None:
+            k, (fit, held) = i // len(pairs), pairs[i % len(pairs)]
+            alpha = starts[i % len(pairs)] * step ** new[k]
+            losses[k, i % len(pairs)] = held.loss(fit.solve(alpha, fit_intercept)).mean()
 
-            parallel(task, len(pairs))
-            tried[k] = float(weights @ losses)
-        return tried[k]
+        parallel(task, losses.size)
+        tried.update(zip(new, (losses @ weights).tolist()))
 
-    best, direction = 0, -1 if loss(-1) < loss(0) else 1
+    attempt(-1, 0)
+    best, direction = 0, -1 if tried[-1] < tried[0] else 1
     # below, rounding decides
     sizes = [np.trace(fit.gram) / fit.weight / len(fit.gram) for fit, _ in pairs]
     least = 1e-10 * max(size / start for size, start in zip(sizes, starts))
-    while len(tried) < most and loss(best + direction) < loss(best):
+    while len(tried) < most:
+        attempt(best + direction, *([best + 2 * direction] if len(pairs) == 1 else []))
+        if not tried[best + direction] < tried[best]:
+            break
         best += direction
         if step ** (best + direction) < least:
             break

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import fused
-from rflaf.solvers.features import apply_metric, check_finite, features, project
-from rflaf.solvers.linalg import factorise, solve_factored
+from rflaf.solvers.features import Workspace, apply_metric, check_finite, features, project
+from rflaf.solvers.linalg import factorise, refine, solve_factored
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -82,13 +82,14 @@ class Problem:
 class Sampler:
     """Draws sketches."""
 
-    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
+    def __init__(self, problem: Problem, rng: np.random.Generator, sketches: int = 1) -> None:
         x = problem.x
         self.x = x.tocsr() if sparse.issparse(x) else x
         self.y, self.weights, self.rng = problem.y, problem.weights, rng
         dtype = np.float64 if x.dtype == np.float64 else np.float32
         self.projection = problem.projection.astype(dtype)
         self.rows = np.flatnonzero(problem.weights > 0)
+        self.spaces = [Workspace() for _ in range(sketches)]  # one for each sketch of a step
 
     def draw(self, size: Size) -> Sketch:
         wanted = min(size.fit_rows + size.held_rows, len(self.rows))
@@ -110,24 +111,27 @@ def held_out_loss(
     sketch: Sketch,
     fit_intercept: bool = True,
     learn_metric: bool = True,
+    space: Workspace | None = None,
 ) -> tuple[float, Float64, Array, float]:
     """J, and its gradients for the coefficients, the metric (0 where not asked) and log alpha."""
+    space = Workspace() if space is None else space
     dtype = sketch.projection.dtype
     w = apply_metric(metric, sketch.projection).astype(dtype)
-    z_fit, z_held = project(sketch.x_fit, w), project(sketch.x_held, w)
-    phi_fit, phi_held = (features(sigma, z, float(fit_intercept)) for z in (z_fit, z_held))
     m, outputs = w.shape[1], sketch.y_fit.shape[1]
+    (z_fit, phi_fit), (z_held, phi_held) = (
+        _features(sigma, x, w, float(fit_intercept), name, space)
+        for name, x in (("fit", sketch.x_fit), ("held", sketch.x_held))
+    )
     share_fit = (sketch.weights_fit / sketch.weights_fit.sum())[:, None]
     share_held = (sketch.weights_held / (sketch.weights_held.sum() * outputs))[:, None]
 
-    root = np.sqrt(share_fit).astype(dtype)
-    factor = _factor(phi_fit * root, alpha)
+    system = _System(phi_fit, share_fit[:, 0], alpha, space)
     right = phi_fit.T @ (share_fit * sketch.y_fit).astype(dtype)
-    v = solve_factored(factor, right)
+    v = system.solve(right)
     error = phi_held @ v.astype(dtype) - sketch.y_held
     loss = float(np.sum(share_held * error**2))
     pull = (2 * share_held * error).astype(dtype)
-    q = solve_factored(factor, phi_held.T @ pull)
+    q = system.solve(phi_held.T @ pull)
 
     v_m, q_m = v[:m].astype(dtype), q[:m].astype(dtype)
     residual = sketch.y_fit - phi_fit @ v.astype(dtype)
@@ -146,17 +150,50 @@ def held_out_loss(
     return loss, coefficients, np.einsum("dm,dm->d", by_input, sketch.projection), log_alpha
 
 
-def _factor(weighted: Array, alpha: float) -> Float64:
-    """The factor of Phi'Phi + alpha, but for the intercept.
+def _features(
+    sigma: fused.Sigma, x: Any, w: Array, constant: float, name: str, space: Workspace
+) -> tuple[Array, Array]:
+    """Z and the features, in the memory of a name."""
+    n, m = x.shape[0], w.shape[1]
+    z = project(x, w, space.array(f"z {name}", (n, m), w.dtype))
+    return z, features(sigma, z, constant, space.array(f"phi {name}", (n, m + 1), w.dtype))
 
-    The products are taken in float64: in float32 their error can be as large as alpha, however
-    short the sums, and then the gradient is wrong and the descent climbs.
+
+class _System:
+    """Phi' D Phi + alpha, but for the intercept, with the rows' shares in D.
+
+    Where the features are float32, so are the products of the factor, which takes half the time.
+    Their error can be as large as alpha, however short the sums, so solutions are refined with
+    products of the features themselves; without that the gradient is wrong and the descent climbs.
     """
-    wide = weighted.astype(np.float64)
-    matrix = wide.T @ wide
-    check_finite(np.trace(matrix))
-    m = len(matrix) - 1
-    floor = 1e-9 * np.trace(matrix) / (m + 1) + 1e-30
-    matrix[np.arange(m), np.arange(m)] += max(alpha, floor)
-    matrix[m, m] += floor
-    return factorise(matrix)
+
+    def __init__(self, phi: Array, share: Array, alpha: float, space: Workspace) -> None:
+        n, m = phi.shape
+        self._weighted, self._share = phi, float(share[0])
+        if np.ptp(share) > 0:
+            root = np.sqrt(share).astype(phi.dtype)[:, None]
+            self._weighted = np.multiply(phi, root, out=space.array("root", (n, m), phi.dtype))
+            self._share = 1.0
+        gram = space.array("gram", (m, m), phi.dtype)
+        np.matmul(self._weighted.T, self._weighted, out=gram)
+        matrix = space.array("matrix", (m, m), np.float64)
+        np.multiply(gram, self._share, out=matrix, dtype=np.float64)
+        trace = float(np.trace(matrix))
+        check_finite(trace)
+        floor = 1e-9 * trace / m + 1e-30
+        self._diagonal = np.full((m, 1), max(alpha, floor))
+        self._diagonal[-1] = floor
+        matrix[np.diag_indices(m)] += self._diagonal[:, 0]
+        self._exact = phi.dtype == np.float64
+        # the rounding of single products, as a part of the diagonal
+        self._factor = factorise(matrix, 0.0 if self._exact else 1e-7 * trace / m)
+
+    def solve(self, right: Array) -> Float64:
+        right = right.astype(np.float64)
+        if self._exact:
+            return solve_factored(self._factor, right)
+        return refine(self._product, self._factor, right)
+
+    def _product(self, p: Float64) -> Float64:
+        image = self._weighted.T @ (self._weighted @ p.astype(self._weighted.dtype))
+        return self._share * image + self._diagonal * p

@@ -27,6 +27,7 @@ from rflaf.solvers.features import KeptBlocks, check_finite, features, project
 from rflaf.solvers.lbfgs import minimise
 from rflaf.solvers.linalg import factorise, whiten
 from rflaf.solvers.result import Solution
+from rflaf.solvers.ridge import add_gram
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -34,7 +35,9 @@ Part = tuple[Array, Array, Array]  # features, classes and weights of a block
 
 _STEP = 4.0  # from one penalty that is tried to the next
 _MOST_TRIED = 10  # penalties
-_ROUGH, _FINE = 1e-3, 1e-6  # how far from its least the loss may be, while choosing and at the end
+# A rougher loss while choosing leaves the weights where the last penalty had them, and then all
+# penalties look the same.
+_ROUGH, _FINE = 1e-4, 1e-6  # how far from its least the loss may be, while choosing and at the end
 
 
 def cross_entropy(scores: Array, target: Array, weights: Array) -> tuple[float, Array]:
@@ -136,8 +139,7 @@ class Curvature:
         for phi, _, weights in self.features.parts(blocks):
             p = probabilities(phi @ self.v)
             root = np.sqrt(weights * np.mean(p * (1 - p), axis=1))[:, None].astype(phi.dtype)
-            left = phi * root
-            total += left.T @ left
+            add_gram(total, phi * root)
         return total
 
 
@@ -182,7 +184,13 @@ class Objective:
         return total
 
     def solve(
-        self, curvature: Float64, alpha: float, start: Float64, tol: float, max_iter: int
+        self,
+        curvature: Float64,
+        alpha: float,
+        start: Float64,
+        tol: float,
+        max_iter: int,
+        least: int = 0,
     ) -> tuple[Float64, int]:
         """Output weights with a loss within `tol` of the least, relatively; and steps taken."""
         matrix = curvature.copy()
@@ -196,7 +204,7 @@ class Objective:
             loss, by_v = self.loss(whiten(factor, unknowns, transposed=True), alpha)
             return loss, whiten(factor, by_v)
 
-        found, steps = minimise(value, np.tril(factor).T @ start, tol, max_iter)
+        found, steps = minimise(value, factor.T @ start, tol, max_iter, least)
         return whiten(factor, found, transposed=True), steps
 
 
@@ -296,7 +304,9 @@ class _Model:
         if k not in self.tried:
             start = self.tried[near][1] if near in self.tried else self.v
             rule = self.settings
-            v, _ = self.objective.solve(self.curvature, self.alpha(k), start, _ROUGH, rule.max_iter)
+            v, _ = self.objective.solve(
+                self.curvature, self.alpha(k), start, _ROUGH, rule.max_iter, least=1
+            )
             self.tried[k] = self.judge.loss(v)[0], v
         return self.tried[k][0]
 

@@ -22,7 +22,7 @@ Kind = Literal["full", "diagonal", "none"]
 FILL = 0.6  # standard deviation of Z at the start: L has room to grow before Z leaves [-2, 2]
 _FREQUENCIES = (0.3, 1.1, 2.2, 4.5, 9.0)  # of the activation to start from; 0.3: nearly linear
 _ALPHAS = 10.0 ** np.arange(-6, 1)
-_GROWN = (0.5, 0.7, 1.0, 1.4, 2.0)  # scales of a metric that are tried
+_GROWN = (0.7, 1.0, 1.4)  # scales of a metric that are tried
 _SHARES = 10.0 ** np.arange(-8, 1.5, 0.5)  # penalties, in units of the features' total variance
 
 
@@ -54,7 +54,10 @@ class LearnSettings:
         Penalties on the activation: times the mean |a|, and times the mean squared second
         difference of a, for a of unit mean square.
     max_iter, tol : int, float
-        Steps in all; a stage that lowers the loss by less than `tol`, relatively, is the last.
+        Steps in all; a round of them that lowers the loss by less than `tol`, relatively, is the
+        last of its size.
+    sketches : int
+        Of a step; they are computed at once.
     """
 
     alpha: float | None = None
@@ -62,8 +65,9 @@ class LearnSettings:
     fit_intercept: bool = True
     l1: float = 0.0
     smoothness: float = 0.0
-    max_iter: int = 140
-    tol: float = 1e-3
+    max_iter: int = 64
+    tol: float = 0.02
+    sketches: int = 2
 
 
 def compiled(basis: Any, a: Float64) -> fused.Sigma:
@@ -171,7 +175,7 @@ def turn_metric(
     if not np.isfinite(size) or size == 0:
         return state
     sigma = compiled(basis, state.coefficients)
-    around = state.alpha * 10.0 ** np.arange(-2, 3)
+    around = np.clip(state.alpha * 10.0 ** np.arange(-1, 2), _ALPHAS[0], _ALPHAS[-1])
     alphas = around if settings.alpha is None else np.array([settings.alpha])
     best, chosen = np.inf, state
     for grown in _GROWN:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,7 @@ Float64 = NDArray[np.float64]
 Record = dict[str, float]
 Callback = Callable[[Record], None] | None
 
-_SKETCHES = 2  # of a step
-_TURNS = 3  # of the metric by the gradients of the solution, before the first step
+TURNS = 3  # of the metric by the gradients of the solution, before the first step
 _ROUND = 16  # steps
 # Work of a sketch, about rows × features², and rate of the steps, for each size
 _SIZES = ((4e8, 0.1), (6e9, 0.05))
@@ -58,6 +58,7 @@ def learn_activation(
     *,
     rng: np.random.Generator,
     start: Learned | None = None,
+    turns: int | None = None,
     callback: Callback = None,
 ) -> Learned:
     """Learn coefficients, metric and penalty for a model on a given random projection.
@@ -71,21 +72,25 @@ def learn_activation(
     settings : LearnSettings
     start : Learned, optional
         Where to start from. By default cosines of several frequencies are tried.
+    turns : int, optional
+        How often to turn the metric by gradients first; by default not at all from a given start.
     callback : callable, optional
         Called with the record of every step.
     """
     if settings.coefficients is None and not basis.learnable:
         settings = replace(settings, coefficients=np.ones(1))
     problem = replace(problem, y=_mix_targets(problem.y, rng))
-    sampler = Sampler(problem, rng)
+    sampler = Sampler(problem, rng, settings.sketches)
     n, m = problem.x.shape[0], problem.projection.shape[1]
     sizes = _SIZES if m <= _NARROW else _WIDE_SIZES
+    first = sketch_size(n, m, sizes[0][0])
+    if turns is None:
+        turns = TURNS if start is None and settings.max_iter else 0
+    if start is None:
+        start = start_on_sketch(sampler.draw(first), basis, kind, settings, problem.scales)
     state = start
-    if state is None:
-        first = sketch_size(n, m, sizes[0][0])
-        state = start_on_sketch(sampler.draw(first), basis, kind, settings, problem.scales)
-        for _ in range(_TURNS if kind != "none" and settings.max_iter else 0):
-            state = turn_metric(sampler.draw(first), sampler.draw(first), basis, state, settings)
+    for _ in range(turns if kind != "none" else 0):
+        state = turn_metric(sampler.draw(first), sampler.draw(first), basis, state, settings)
     history: list[Record] = []
     for number, (work, rate) in enumerate(sizes):
         size = sketch_size(n, m, work)
@@ -160,14 +165,23 @@ def _descend(
     a, metric, log_alpha = state.coefficients, state.metric, np.log(state.alpha)
     moves = Adam(rate * height), Adam(rate * length), Adam(2 * rate)
     for step in range(steps):
-        sketches = [sampler.draw(size) for _ in range(_SKETCHES)]
+        sketches = [sampler.draw(size) for _ in range(settings.sketches)]
         sigma, alpha = compiled(basis, a), float(np.exp(log_alpha))
         found: list[Any] = [None] * len(sketches)
 
-        def task(k: int, found: Any = found, sketches: Any = sketches) -> None:
-            found[k] = held_out_loss(
-                sigma, metric, alpha, sketches[k], settings.fit_intercept, kind != "none"
-            )
+        loss_of = partial(
+            held_out_loss,
+            sigma,
+            metric,
+            alpha,
+            fit_intercept=settings.fit_intercept,
+            learn_metric=kind != "none",
+        )
+
+        def task(
+            k: int, loss_of: Any = loss_of, found: Any = found, sketches: Any = sketches
+        ) -> None:
+            found[k] = loss_of(sketches[k], space=sampler.spaces[k])
 
         parallel(task, len(sketches))
         losses = np.array([each[0] for each in found])
