@@ -29,9 +29,6 @@ from rflaf.solvers import Learned
 
 Array = NDArray[Any]
 
-# What belongs to an estimator as its parameters do, and comes from no fit: scikit-learn's settings.
-_SETTINGS = ("_metadata_request", "_sklearn_output_config")
-
 
 class BaseRFLAF(InspectionMixin, BaseEstimator):
     """Common part of RFLAFRegressor and RFLAFClassifier."""
@@ -97,7 +94,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    _settings: tuple[str, ...] = _SETTINGS
+    _fitted_state: tuple[str, ...] = ()  # what comes from a fit besides the names that end in "_"
 
     def _fit_settings(self) -> FitSettings:
         """The parameters as a fit takes them."""
@@ -142,8 +139,12 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
     def _publish(self, columns: dict[str, Any], layer: FittedLayer, **attributes: Any) -> None:
         """Replace all fitted attributes in one step: there is no moment with some of each fit."""
         warn_of_coverage(layer.coverage, layer.activation.basis)
-        kept = {*self.get_params(deep=False), *self._settings}
-        state = {name: value for name, value in vars(self).items() if name in kept}
+        # what others have set stays: scikit-learn's settings and callbacks, a Dask client
+        state = {
+            name: value
+            for name, value in vars(self).items()
+            if not name.endswith("_") and name not in self._fitted_state
+        }
         state |= columns
         state |= {
             "mean_": layer.mean,
