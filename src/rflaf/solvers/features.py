@@ -67,8 +67,8 @@ class KeptBlocks:
             if number not in self._found:
                 if size > self._room:
                     return None
-                self._room -= size
                 self._found[number] = make()
+                self._room -= size
             return self._found[number]
 
     def __reduce__(self) -> tuple[Any, ...]:

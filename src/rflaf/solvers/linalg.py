@@ -24,17 +24,16 @@ def factorise(matrix: Float64, floor: float = 0.0) -> Float64:
     diagonal = matrix.diagonal().copy()
     least = _LEAST * float(np.mean(np.abs(diagonal))) + 1e-30
     at = np.diag_indices(len(matrix))
-    while True:
+    while np.isfinite(least) and np.isfinite(floor):  # LAPACK takes NaN for an answer
         matrix[at] = diagonal + floor
         # the transpose of a symmetric matrix is itself, and is laid out as LAPACK wants it
         factor, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
         if failed == 0:
             return np.asarray(factor.T)
-        if failed < 0 or not np.isfinite(diagonal).all():
-            raise ValueError("The matrix to factorise is not finite.")
         # LAPACK has spoilt one triangle; the other still has the matrix
         _mirror(matrix)
         floor = max(10 * floor, least)
+    raise ValueError("The matrix to factorise is not finite.")
 
 
 def _mirror(matrix: Float64) -> None:
