@@ -20,17 +20,21 @@ _SHORTEST = 1e-6
 
 
 def minimise(
-    value: Callable[[Float64], tuple[float, Float64]], start: Float64, tol: float, max_iter: int
+    value: Callable[[Float64], tuple[float, Float64]],
+    start: Float64,
+    tol: float,
+    max_iter: int,
+    least: int = 0,
 ) -> tuple[Float64, int]:
     """Where the function is within `tol` of its least, relatively, and the steps that took.
 
-    `value` gives the function and its gradient.
+    `value` gives the function and its gradient. At least `least` steps are taken, if they gain.
     """
     x = start
     f, g = value(x)
     pairs: list[tuple[Float64, Float64, float]] = []
     for step in range(max_iter):
-        if 0.5 * float(np.sum(g * g)) <= tol * abs(f):
+        if step >= least and 0.5 * float(np.sum(g * g)) <= tol * abs(f):
             return x, step
         direction = -_apply_inverse(g, pairs)
         slope = float(np.sum(direction * g))

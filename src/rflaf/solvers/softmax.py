@@ -33,7 +33,9 @@ Part = tuple[Array, Array, Array]  # features, classes and weights of a block
 
 _STEP = 4.0  # from one penalty that is tried to the next
 _MOST_TRIED = 10  # penalties
-_ROUGH, _FINE = 1e-3, 1e-6  # how far from its least the loss may be, while choosing and at the end
+# A rougher loss while choosing leaves the weights where the last penalty had them, and then all
+# penalties look the same.
+_ROUGH, _FINE = 1e-5, 1e-6  # how far from its least the loss may be, while choosing and at the end
 
 
 def cross_entropy(scores: Array, target: Array, weights: Array) -> tuple[float, Array]:
@@ -173,7 +175,13 @@ class Objective:
         return total
 
     def solve(
-        self, curvature: Float64, alpha: float, start: Float64, tol: float, max_iter: int
+        self,
+        curvature: Float64,
+        alpha: float,
+        start: Float64,
+        tol: float,
+        max_iter: int,
+        least: int = 0,
     ) -> tuple[Float64, int]:
         """Output weights with a loss within `tol` of the least, relatively; and steps taken."""
         matrix = curvature.copy()
@@ -187,7 +195,7 @@ class Objective:
             loss, by_v = self.loss(whiten(factor, unknowns, transposed=True), alpha)
             return loss, whiten(factor, by_v)
 
-        found, steps = minimise(value, np.tril(factor).T @ start, tol, max_iter)
+        found, steps = minimise(value, np.tril(factor).T @ start, tol, max_iter, least)
         return whiten(factor, found, transposed=True), steps
 
 
@@ -267,7 +275,7 @@ def _choose(
     def loss(k: int, start: Float64) -> float:
         if k not in found and len(found) < _MOST_TRIED:
             alpha = settings.start_alpha * _STEP**k
-            solution, steps = problem.solve(curvature, alpha, start, _ROUGH, settings.max_iter)
+            solution, steps = problem.solve(curvature, alpha, start, _ROUGH, settings.max_iter, 1)
             found[k] = judge.loss(solution)[0], solution
             path.append({"alpha": alpha, "loss": found[k][0], "steps": steps})
         return found[k][0] if k in found else np.inf
