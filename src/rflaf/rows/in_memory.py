@@ -44,7 +44,7 @@ class ArrayRows(Rows):
         self, size: Callable[[Any], int], seed: int, tally: Callable[[], Tally] | None = None
     ) -> Sample:
         draw = SampleDraw(size(self.x), seed, tally)
-        draw.add(Block(self.first, self.x, self.y, self.weights))
+        draw.add(Block(self.first, self.x, self.y, self.weights, self.keys))
         return draw.result()
 
     def reduce(
