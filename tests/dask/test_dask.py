@@ -8,18 +8,19 @@ import time
 
 import numpy as np
 import pytest
+from rflaf.estimators.classes import ClassTally
 from sklearn.exceptions import NotFittedError
 
 from rflaf import RFLAFClassifier, RFLAFRegressor, load, save
 from rflaf.fitting import budget
-from rflaf.estimators.classes import ClassTally
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 pandas = pytest.importorskip("pandas")
-from rflaf.dask import DaskRFLAFClassifier, DaskRFLAFRegressor  # noqa: E402
 from rflaf.dask.tasks import Drawn, checked, merge_drawn, predict_rows, tree  # noqa: E402
+
+from rflaf.dask import DaskRFLAFClassifier, DaskRFLAFRegressor  # noqa: E402
 from tests.tables import weighted_rows  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
