@@ -12,6 +12,7 @@ SAMPLE_ROWS = 200_000  # rows that the activation is learned on, where there are
 _SAMPLE_NUMBERS = 1 << 28  # with at most this many numbers in them,
 _LEAST_SAMPLE = 1000  # and at least this many rows
 _BLOCK_NUMBERS = 1 << 23  # inputs or features of a block of rows
+EXACT_FEATURES = 4_000_000  # up to this many in all, products of features are taken in float64
 _NARROW = 5000  # features up to which normal equations are taken where they fit: they give more
 _PASSES = 9000  # what sixty passes over the rows cost, in the time of a product in a Gram matrix
 _WIDE_FEATURES = 1 << 28  # of a block of rows: never held at once, but enough for all threads

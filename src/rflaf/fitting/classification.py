@@ -139,7 +139,10 @@ def _solve(
         fit_intercept=settings.fit_intercept,
         room=room,
     )
-    return fit_softmax(layer.sigma, layer.components, everything, fit, held, rule)
+    w = layer.components
+    if sample.used * settings.n_components <= budget.EXACT_FEATURES:
+        w = w.astype(np.float64)
+    return fit_softmax(layer.sigma, w, everything, fit, held, rule)
 
 
 def _class_rows(sample: Sample, at: NDArray[np.bool_], size: int) -> ClassRows:

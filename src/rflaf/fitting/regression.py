@@ -24,7 +24,6 @@ Array = NDArray[Any]
 FOLDED_ROWS = 3000  # up to this many rows, alpha is chosen by cross-validation,
 N_FOLDS = 5  # because a tenth of them is too small a part to choose by
 _MOST_HELD = 200_000  # rows that choose when conjugate gradients stop
-_EXACT = 4_000_000  # up to this many features in all, their products are taken in float64
 POSTERIOR_WIDTH = 5000  # up to this many features the posterior is kept
 
 
@@ -169,7 +168,7 @@ def fit_regression(rows: Rows, settings: FitSettings, keep_sums: bool = False) -
         if wide:
             return _solve_wide(everything, prepare, cuts, sample, settings)
         size = budget.block_rows(m, sample.width, max_bytes)
-        task = SumFolds(prepare, cuts, exact=sample.used * m <= _EXACT)
+        task = SumFolds(prepare, cuts, exact=sample.used * m <= budget.EXACT_FEATURES)
         folds = everything.reduce(task, add_folds, size)
         fit = _solve(folds, prepare, len(sample.weights), settings)
     sums = folds if keep_sums else []
@@ -181,7 +180,7 @@ def extend_regression(fit: RegressionFit, rows: Rows, settings: FitSettings) -> 
     prepare = Prepare(fit.layer, fit.target, settings.seed)
     count = rows.reduce(_count_rows, int.__add__, fit.block_rows)
     with quiet_blas(count, settings.n_components):
-        task = SumFolds(prepare, fit.cuts, exact=count * settings.n_components <= _EXACT)
+        task = SumFolds(prepare, fit.cuts, exact=count * settings.n_components <= budget.EXACT_FEATURES)
         folds = add_folds(fit.folds, rows.reduce(task, add_folds, fit.block_rows))
         more = _solve(folds, prepare, fit.first_rows, settings)
     seen, size = fit.rows_seen + count, fit.block_rows
