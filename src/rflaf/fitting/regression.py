@@ -180,7 +180,9 @@ def extend_regression(fit: RegressionFit, rows: Rows, settings: FitSettings) -> 
     prepare = Prepare(fit.layer, fit.target, settings.seed)
     count = rows.reduce(_count_rows, int.__add__, fit.block_rows)
     with quiet_blas(count, settings.n_components):
-        task = SumFolds(prepare, fit.cuts, exact=count * settings.n_components <= budget.EXACT_FEATURES)
+        task = SumFolds(
+            prepare, fit.cuts, exact=count * settings.n_components <= budget.EXACT_FEATURES
+        )
         folds = add_folds(fit.folds, rows.reduce(task, add_folds, fit.block_rows))
         more = _solve(folds, prepare, fit.first_rows, settings)
     seen, size = fit.rows_seen + count, fit.block_rows
