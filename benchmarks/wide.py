@@ -40,7 +40,7 @@ def rows_of(name: str) -> Any:
 def fit(name: str, width: int) -> Row:
     """Error, seconds and peak memory; runs in a child process."""
     x, y, x_test, y_test = rows_of(name)
-    model = RFLAFRegressor(width, solver="cg", memory=MEMORY, random_state=0)
+    model = RFLAFRegressor(width, solver="cg", max_bytes=MEMORY, random_state=0)
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

@@ -149,8 +149,7 @@ def test_round_trip_is_bit_identical(name, tmp_path):
 
 @pytest.mark.parametrize("how", ["save", "pickle", "deepcopy"])
 def test_fitted_attributes_and_private_state_come_back(how, tmp_path):
-    X, y = data()
-    model = regressor().fit(X, y)
+    model = partly_fitted()
     save(model, tmp_path / "m")
     other = {
         "save": lambda: load(tmp_path / "m"),
@@ -161,7 +160,10 @@ def test_fitted_attributes_and_private_state_come_back(how, tmp_path):
     assert other.history_ == model.history_
     assert other.n_features_in_ == 4
     assert other.get_params() == model.get_params()
-    assert other._rows_seen == model._rows_seen
+    assert other._partial.seed == model._partial.seed
+    assert other._partial.fit.rows_seen == model._partial.fit.rows_seen == 120
+    for mine, its in zip(model._partial.fit.folds, other._partial.fit.folds, strict=True):
+        np.testing.assert_array_equal(its.gram, mine.gram)
     with pytest.raises(ValueError, match="read-only"):
         other.activation_.coefficients[0] = 1
 

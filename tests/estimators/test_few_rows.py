@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import linalg
 from sklearn.datasets import load_breast_cancer, make_friedman1, make_regression
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import log_loss
@@ -10,8 +9,6 @@ from sklearn.metrics import log_loss
 from rflaf import Activation, RFLAFClassifier, RFLAFRegressor
 from rflaf.bases import RBF, Polynomial
 from rflaf.fitting.learn import metric_kinds
-from rflaf.solvers.starts import _caution, _few_rows_losses, start_on_few_rows
-from rflaf.solvers.varpro import choose_metric
 
 
 @pytest.mark.parametrize("n", [30, 60, 90])
@@ -39,37 +36,6 @@ def test_as_many_features_as_rows_do_no_harm(m, seed):
     new = rng.standard_normal((1000, 5))
     model = RFLAFRegressor(m, random_state=0).fit(X, y)
     assert np.mean((model.predict(new) - new[:, 0]) ** 2) < 1.5
-
-
-def test_the_criterion_is_that_of_the_definition(rng):
-    phi, y = rng.standard_normal((20, 8)), rng.standard_normal((20, 1))
-    weights = rng.integers(1, 4, 20).astype(float)
-    n = 20  # weights have no unit: it is the rows that count
-    w = np.sqrt(np.diag(weights / weights.sum()))
-    ones = np.ones((20, 1))
-    for alpha in (0.01, 1.0):
-        _, (found,) = _few_rows_losses(phi, y, weights, alpha, True)
-        design = w @ np.hstack([phi, ones])
-        penalty = alpha * np.diag([1.0] * 8 + [0.0])
-        hat = design @ linalg.solve(design.T @ design + penalty, design.T)
-        rest = np.eye(20) - hat
-        free = n - np.trace(hat)
-        square = np.trace(rest @ rest)
-        expected = np.sum((rest @ w @ y) ** 2) / (free / n) ** 2 * _caution(free**2 / square)
-        assert found == pytest.approx(expected, rel=1e-9)
-
-
-def test_a_row_of_weight_two_is_two_rows(rng):
-    x, y = rng.standard_normal((25, 2)), rng.standard_normal((25, 1))
-    weights = rng.integers(1, 4, 25)
-    twice = np.repeat(np.arange(25), weights)
-    w = rng.standard_normal((2, 60))
-    found, expected = (
-        start_on_few_rows(a, b, RBF(16), metric="none", projection=w, weights=c)
-        for a, b, c in ((x, y, weights.astype(float)), (x[twice], y[twice], np.ones(len(twice))))
-    )
-    assert found.alpha == pytest.approx(expected.alpha)
-    np.testing.assert_allclose(found.coefficients, expected.coefficients)
 
 
 @pytest.mark.parametrize("weight", [1e-9, 1.5, 1e200])
@@ -140,15 +106,6 @@ def test_all_steps_are_in_the_history():
     assert 8 < len(model.history_) == model.n_iter_ <= 16
 
 
-def test_caution_is_for_few_degrees_of_freedom():
-    """Of errors that so many degrees of freedom tell of, 19 in 20 are below the bound."""
-    rng = np.random.default_rng(0)
-    for degrees in (1, 3, 30):
-        means = rng.chisquare(degrees, 20_000) / degrees
-        assert np.mean(means * _caution(degrees) > 1) == pytest.approx(0.95, abs=0.01)
-    assert _caution(10_000) < 1.05
-
-
 def test_probabilities_of_few_rows_are_not_sure_of_themselves():
     X, y = load_breast_cancer(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
@@ -156,34 +113,6 @@ def test_probabilities_of_few_rows_are_not_sure_of_themselves():
     for n in (40, 80, 130):
         model = RFLAFClassifier(300, random_state=0).fit(X[:n], y[:n])
         assert log_loss(y[n:], model.predict_proba(X[n:])) < 0.35
-
-
-def test_kinds_by_the_number_of_rows():
-    assert metric_kinds("diagonal", 10, 10) == ["diagonal"]
-    assert metric_kinds("auto", 99, 10) == ["none"]
-    assert metric_kinds("auto", 100, 10) == ["none", "diagonal"]
-    assert metric_kinds("auto", 250, 10) == ["diagonal"]
-    assert metric_kinds("auto", 400, 10) == ["diagonal", "full"]
-    assert metric_kinds("auto", 2500, 10) == ["full"]
-    assert metric_kinds("auto", 10**6, 100) == ["diagonal"]
-    assert metric_kinds("auto", 10**6, 1000) == ["none"]
-    assert metric_kinds("auto", 100, 1) == ["full"]
-
-
-def test_the_rows_choose_the_kind(rng):
-    """One direction across ten inputs needs a full metric, some of the inputs a diagonal one."""
-    n, d = 600, 10
-    X = rng.standard_normal((n, d)).astype(np.float32)
-    turned = np.sin(2 * X.sum(axis=1) / np.sqrt(d))
-    axes = np.sin(2 * X[:, 0])
-    w = rng.standard_normal((d, 300)).astype(np.float32)
-    for target, expected in ((turned, "full"), (axes, "diagonal")):
-        kind, learned = choose_metric(
-            ["none", "diagonal", "full"], X, target[:, None], RBF(32), projection=w,
-            weights=np.ones(n), rng=np.random.default_rng(0), max_iter=60,
-        )  # fmt: skip
-        assert kind == expected
-        assert learned.metric.ndim == (2 if kind == "full" else 1)
 
 
 def test_more_unknowns_than_rows_can_tell_are_not_taken():

@@ -205,7 +205,7 @@ def test_progress_without_tqdm(friedman, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     regressor(verbose=1, max_iter=40, metric="full").fit(X, y)
-    assert "10/40, loss" in capsys.readouterr().out
+    assert "10/40, held out loss" in capsys.readouterr().err
 
 
 # ---- RandomFeatures

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
+from sklearn.utils import check_random_state
 
 from rflaf import RFLAFRegressor
-from rflaf.rows import Blocks
 from rflaf.fitting import budget
-from rflaf.estimators.wide import takes_cg
-from rflaf.solvers.varpro import apply_metric
+from rflaf.fitting.budget import takes_cg
+from rflaf.projection import draw
+from rflaf.rows import Blocks
+from rflaf.solvers.features import apply_metric
 
 FAST = {"n_components": 120, "max_iter": 4, "random_state": 0}
 
@@ -74,11 +76,11 @@ def test_auto_takes_what_fits_and_is_cheaper():
 
 def test_auto_fits_what_the_memory_does_not_allow_otherwise(friedman):
     X, y, X_test, y_test = friedman
-    model = RFLAFRegressor(**FAST, memory=10**5).fit(X, y)
+    model = RFLAFRegressor(**FAST, max_bytes=10**5).fit(X, y)
     assert "steps" in model.alpha_path_[0]
     assert model.score(X_test, y_test) > 0.8
     with pytest.raises(MemoryError, match="n_components=120"):
-        RFLAFRegressor(**FAST, solver="ridge", memory=10**5).fit(X, y)
+        RFLAFRegressor(**FAST, solver="ridge", max_bytes=10**5).fit(X, y)
 
 
 def test_a_source_gives_the_model_of_the_arrays(friedman, monkeypatch):
@@ -99,9 +101,9 @@ def test_the_scale_of_the_metric_is_chosen_at_full_width(friedman):
     assert {1.0, 1.25} <= set(tried)
     best = min(model.alpha_path_, key=lambda record: record["loss"])
     assert best["scale"] != 1.0
-    np.testing.assert_allclose(
-        model.components_, apply_metric(model.metric_, model.projection_), rtol=1e-5
-    )
+    seed = check_random_state(0).randint(np.iinfo(np.int32).max)
+    w = draw("gaussian", X.shape[1], 120, np.random.default_rng(seed), np.float32)
+    np.testing.assert_allclose(model.components_, apply_metric(model.metric_, w), rtol=1e-5)
     assert model.score(X_test, y_test) > 0.8
     plain = RFLAFRegressor(solver="cg", metric="none", **FAST).fit(X, y)
     assert {record["scale"] for record in plain.alpha_path_} == {1.0}

@@ -60,7 +60,6 @@ def with_activation(model, name, rng):
     basis = get_basis(name, 9)
     model = copy.copy(model)
     model.activation_ = Activation(basis, rng.standard_normal(9) if basis.learnable else None)
-    model._table = None
     model.intercept_ = np.zeros_like(model.intercept_)
     model.coef_ = model.coef_ / np.abs(model.decision_function(data()[0])).max() * 3
     return model

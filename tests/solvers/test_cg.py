@@ -7,12 +7,13 @@ from scipy import sparse
 from rflaf import fused
 from rflaf.bases import RBF, Fixed, get_basis
 from rflaf.fused import threads
+from rflaf.rows import ArrayRows
 from rflaf.solvers import layer as layer_module
-from rflaf.solvers.cg import solve_cg
-from rflaf.solvers.layer import Layer
+from rflaf.solvers.cg import WideProblem, WideSettings, solve_cg
+from rflaf.solvers.features import KeptBlocks, features, project
+from rflaf.solvers.layer import Layer, RowPart
 from rflaf.solvers.preconditioner import SampledRows
 from rflaf.solvers.ridge import NormalEquations
-from rflaf.solvers.sketches import features
 
 N, D, M = 700, 3, 60
 
@@ -30,18 +31,19 @@ def data(rng):
     return x, y, w, rng.uniform(0.2, 2, N)
 
 
-def source(x, y, weights=None, step=250):
-    def blocks():
-        for k in range(0, x.shape[0], step):
-            at = slice(k, k + step)
-            yield x[at], y[at], None if weights is None else weights[at]
+def as_it_is(block):
+    return block
 
-    return blocks
+
+def part(x, y, weights=None, step=250):
+    """Rows in blocks of `step`, for a number of bytes in which to keep features."""
+    rows = ArrayRows(x, y, np.ones(len(y)) if weights is None else weights)
+    return lambda room: RowPart(rows, as_it_is, step, KeptBlocks(room))
 
 
 def exact(sigma, x, y, w, weights, alpha, fit_intercept=True):
     sums = NormalEquations.empty(w.shape[1], y.shape[1])
-    sums.add(features(sigma, x, w)[1].astype(np.float64), y, weights)
+    sums.add(features(sigma, project(x, w)).astype(np.float64), y, weights)
     return sums.solve(alpha, fit_intercept)
 
 
@@ -49,10 +51,11 @@ def predictions(sigma, x, w, solution):
     return fused.apply(sigma, np.asarray(x @ w)) @ solution.coef + solution.intercept
 
 
-def solve(sigma, x, y, w, weights=None, held=None, **options):
-    options = {"alpha": 1e-3, "memory": 1 << 30, "tol": 1e-6, "max_iter": 300, **options}
-    options.setdefault("rng", np.random.default_rng(0))
-    return solve_cg(sigma, w, source(x, y, weights), held, **options)
+def solve(sigma, x, y, w, weights=None, held=None, callback=None, **options):
+    options = {"alpha": 1e-3, "tol": 1e-6, "max_iter": 300, **options}
+    sample_weights = np.ones(len(y)) if weights is None else weights
+    problem = WideProblem(sigma, w, part(x, y, weights), held, x, sample_weights)
+    return solve_cg(problem, WideSettings(**options), np.random.default_rng(0), callback)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False], ids=["b", "no b"])
@@ -62,7 +65,7 @@ def test_the_solution_is_that_of_the_normal_equations(sigma, data, weighted, fit
     x, y, w, weights = data
     weights = weights if weighted else None
     found = solve(sigma, x, y, w, weights, alpha=alpha, fit_intercept=fit_intercept)
-    expected = features(sigma, x, w)[1] @ exact(sigma, x, y, w, weights, alpha, fit_intercept)
+    expected = features(sigma, project(x, w)) @ exact(sigma, x, y, w, weights, alpha, fit_intercept)
     error = np.linalg.norm(predictions(sigma, x, w, found) - expected)
     assert error < 1e-3 * np.linalg.norm(expected - expected.mean(axis=0))
     if not fit_intercept:
@@ -73,7 +76,7 @@ def test_more_features_than_rows(sigma, data, rng):
     x, y, _, _ = data
     w = (0.4 * rng.standard_normal((D, 2 * N))).astype(np.float32)
     found = solve(sigma, x, y, w, alpha=1e-2)
-    expected = features(sigma, x, w)[1] @ exact(sigma, x, y, w, None, 1e-2)
+    expected = features(sigma, project(x, w)) @ exact(sigma, x, y, w, None, 1e-2)
     np.testing.assert_allclose(predictions(sigma, x, w, found), expected, atol=5e-3)
 
 
@@ -89,7 +92,7 @@ def test_an_activation_without_a_table(data):
     x, y, w, _ = data
     tanh = fused.Direct(Fixed("tanh"), np.ones(1))
     found = solve(tanh, x, y, w, alpha=1e-2)
-    expected = features(tanh, x, w)[1] @ exact(tanh, x, y, w, None, 1e-2)
+    expected = features(tanh, project(x, w)) @ exact(tanh, x, y, w, None, 1e-2)
     np.testing.assert_allclose(predictions(tanh, x, w, found), expected, atol=5e-3)
 
 
@@ -105,9 +108,8 @@ def test_sparse_rows_are_like_dense_ones(sigma, data):
 
 def test_kept_features_change_nothing(sigma, data):
     x, y, w, weights = data
-    layers = [Layer(sigma, w, source(x, y, weights)) for _ in range(3)]
-    layers[1].keep(1 << 30)
-    layers[2].keep(300 * M * 4)  # some of them
+    rooms = 0, 1 << 30, 300 * M * 4  # none of them, all, some
+    layers = [Layer(sigma, w, [part(x, y, weights)(room)]) for room in rooms]
     p = np.random.default_rng(0).standard_normal((M, 2))
     for layer in layers:
         layer.sums()
@@ -117,8 +119,24 @@ def test_kept_features_change_nothing(sigma, data):
     phi = fused.apply(sigma, x @ w).astype(np.float64)
     expected = phi.T @ (weights[:, None] * (phi @ p))
     np.testing.assert_allclose(results[0][0], expected, rtol=1e-3, atol=1e-2)
-    assert not layers[0]._kept
-    assert len(layers[1]._kept) > len(layers[2]._kept) > 0
+    none, every, some = (len(layer.parts[0].kept._found) for layer in layers)
+    assert every > some > none == 0
+
+
+def test_parts_stand_one_behind_the_other(sigma, data):
+    x, y, w, weights = data
+    whole = Layer(sigma, w, [part(x, y, weights)(0)])
+    pieces = [slice(0, 300), slice(300, 310), slice(310, None)]
+    several = Layer(sigma, w, [part(x[at], y[at], weights[at])(1 << 30) for at in pieces])
+    for got, expected in zip(several.sums(), whole.sums(), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    p = np.random.default_rng(0).standard_normal((M, 2))
+    np.testing.assert_allclose(several.forward(p), whole.forward(p), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        several.normal(p, np.ones(2)), whole.normal(p, np.ones(2)), rtol=1e-4, atol=1e-2
+    )
+    for got, expected in zip(several.targets(), (y, weights), strict=True):
+        np.testing.assert_array_equal(got, expected)
 
 
 def test_threads_and_strips_change_nothing(sigma, data, monkeypatch):
@@ -136,14 +154,14 @@ def test_held_out_rows_choose_the_penalty(sigma, data, rng):
     noisy = y + rng.standard_normal(y.shape)
     fit, held = slice(0, 500), slice(500, None)
     found = solve(
-        sigma, x[fit], noisy[fit], w, held=source(x[held], noisy[held]), alpha=1e-4, tol=1e-4
+        sigma, x[fit], noisy[fit], w, held=part(x[held], noisy[held]), alpha=1e-4, tol=1e-4
     )
     tried = [record["alpha"] for record in found.path]
     assert found.alpha in tried
     assert found.alpha > 1e-4
     assert min(found.path, key=lambda r: r["loss"])["loss"] <= found.path[0]["loss"]
     kept = solve(
-        sigma, x[fit], noisy[fit], w, held=source(x[held], noisy[held]), alpha=1e-4, search=False
+        sigma, x[fit], noisy[fit], w, held=part(x[held], noisy[held]), alpha=1e-4, search=False
     )
     assert kept.alpha == 1e-4
     assert len(kept.path) == 1
@@ -152,7 +170,7 @@ def test_held_out_rows_choose_the_penalty(sigma, data, rng):
 def test_held_out_rows_are_learned_from_in_the_end(sigma, data):
     x, y, w, _ = data
     fit, held = slice(0, 60), slice(60, None)  # too few rows alone
-    found = solve(sigma, x[fit], y[fit], w, held=source(x[held], y[held]), tol=1e-4)
+    found = solve(sigma, x[fit], y[fit], w, held=part(x[held], y[held]), tol=1e-4)
     alone = solve(sigma, x[fit], y[fit], w, alpha=found.alpha)
     error, alone_error = (
         np.mean((predictions(sigma, x[held], w, each) - y[held]) ** 2) for each in (found, alone)
@@ -179,7 +197,7 @@ def test_the_preconditioner_inverts(rng):
 def test_the_preconditioner_saves_iterations(sigma, data):
     x, y, w, _ = data
     few = solve(sigma, x, y, w, tol=1e-4).path[0]["steps"]
-    many = solve(sigma, x, y, w, tol=1e-4, memory=0).path[0]["steps"]  # a sample of 50 rows
+    many = solve(sigma, x, y, w, tol=1e-4, max_bytes=0).path[0]["steps"]  # a sample of 50 rows
     assert few < many
 
 
@@ -206,10 +224,9 @@ def test_a_scale_at_which_features_overflow_is_not_taken(data):
     x, y, w, _ = data
     powers = fused.Direct(get_basis("polynomial", 60), np.eye(60)[59])
     edge = np.abs(x @ w).max() / 1.9  # the largest power is in range here, and not at 1.25
-    found = solve_cg(
-        powers, (w / edge).astype(np.float32), source(x[:-200], y[:-200]),
-        source(x[-200:], y[-200:]), alpha=1e-2, rescale=True, rng=np.random.default_rng(0),
-        memory=1 << 30,
+    found = solve(
+        powers, x[:-200], y[:-200], (w / edge).astype(np.float32),
+        held=part(x[-200:], y[-200:]), alpha=1e-2, rescale=True, max_iter=100, tol=1e-4,
     )  # fmt: skip
     assert np.isfinite(found.coef).all()
 
@@ -218,11 +235,11 @@ def test_a_scale_at_which_features_overflow_is_not_taken(data):
 def test_a_scale_that_does_not_suit_is_found_out(sigma, data, rng, factor):
     x, _, w, _ = data
     y = fused.apply(sigma, x @ w) @ rng.standard_normal((w.shape[1], 1)) / 10
-    fit, held = source(x[:-200], y[:-200]), source(x[-200:], y[-200:])
-    options = {"alpha": 1e-4, "memory": 1 << 30}
+    held = part(x[-200:], y[-200:])
+    options = {"alpha": 1e-4, "max_iter": 100, "tol": 1e-4}
     wrong = (w / factor).astype(np.float32)
     found, kept = (
-        solve_cg(sigma, wrong, fit, held, rescale=on, rng=np.random.default_rng(0), **options)
+        solve(sigma, x[:-200], y[:-200], wrong, held=held, rescale=on, **options)
         for on in (True, False)
     )
     losses = [min(record["loss"] for record in each.path) for each in (found, kept)]

@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
-from scipy import linalg
 from sklearn.linear_model import Ridge
 
+from rflaf import fused
+from rflaf.bases import RBF
 from rflaf.solvers.ridge import (
     NormalEquations,
     choose_alpha,
-    gcv_losses,
+    choose_penalty,
     leave_one_out_losses,
-    ridge_path,
-    solve_positive,
+    posterior,
+    prediction_spread,
 )
 
 each_intercept = pytest.mark.parametrize("fit_intercept", [True, False], ids=["b", "no b"])
@@ -108,22 +109,6 @@ def test_sums_of_parts_add_up(problem):
 
 
 @each_intercept
-def test_a_path_is_separate_solves(problem, fit_intercept):
-    phi, y, weights = problem
-    alphas = [1e-4, 0.5, 20.0]
-    equations = sums(phi, y, weights)
-    path = ridge_path(equations, alphas, fit_intercept)
-    assert [solution.alpha for solution in path] == alphas
-    for alpha, solution in zip(alphas, path, strict=True):
-        alone = Ridge(alpha * weights.sum(), fit_intercept=fit_intercept)
-        alone.fit(phi, y, sample_weight=weights)
-        np.testing.assert_allclose(solution.coef, alone.coef_.T, rtol=1e-7, atol=1e-8)
-        np.testing.assert_allclose(
-            solution.intercept, np.broadcast_to(alone.intercept_, 2), atol=1e-7
-        )
-
-
-@each_intercept
 @pytest.mark.parametrize("start", [1e-5, 1e-2, 1e2])
 def test_choose_alpha_finds_the_best_on_held_out_rows(rng, fit_intercept, start):
     phi = rng.standard_normal((60, 40))
@@ -207,47 +192,6 @@ def test_leave_one_out_against_brute_force(rng, fit_intercept, weighted, m):
     np.testing.assert_allclose(got, expected, rtol=1e-7)
 
 
-@each_intercept
-@pytest.mark.parametrize("m", [5, 40], ids=["tall", "wide"])
-def test_gcv_against_the_hat_matrix(rng, fit_intercept, m):
-    n = 25
-    phi, y = rng.standard_normal((n, m)) + 1, rng.standard_normal((n, 2)) + 3
-    alphas = [1e-3, 0.1, 2.0]
-    expected = []
-    for alpha in alphas:
-        design = with_ones(phi) if fit_intercept else phi
-        penalty = n * alpha * np.eye(design.shape[1])
-        if fit_intercept:
-            penalty[-1, -1] = 0
-        hat = design @ linalg.solve(design.T @ design + penalty, design.T)
-        error = np.mean((y - hat @ y) ** 2)
-        expected.append(error / (1 - np.trace(hat) / n) ** 2)
-    np.testing.assert_allclose(gcv_losses(sums(phi, y), alphas, fit_intercept), expected, rtol=1e-6)
-
-
-def test_gcv_counts_a_row_of_weight_two_twice(problem):
-    phi, y, _ = problem
-    weights = np.where(np.arange(90) < 30, 2.0, 1.0)
-    stacked = sums(np.vstack([phi, phi[:30]]), np.vstack([y, y[:30]]))
-    alphas = [1e-3, 0.1]
-    np.testing.assert_allclose(
-        gcv_losses(sums(phi, y, weights), alphas), gcv_losses(stacked, alphas), rtol=1e-9
-    )
-
-
-@pytest.mark.parametrize("shift", [0.0, -1e-13], ids=["singular", "slightly indefinite"])
-def test_a_matrix_that_is_not_positive_definite(rng, shift):
-    """The least-norm solution on what is above rounding."""
-    half = rng.standard_normal((20, 8))
-    matrix = half @ half.T
-    matrix[np.diag_indices(20)] += shift
-    right = half @ rng.standard_normal((8, 3))
-    with pytest.raises(linalg.LinAlgError):
-        linalg.cholesky(matrix - 1e-12 * np.eye(20))
-    solution = solve_positive(matrix.copy() - 1e-12 * np.eye(20), right)
-    np.testing.assert_allclose(solution, np.linalg.pinv(half @ half.T) @ right, atol=1e-8)
-
-
 def test_nothing_to_learn_from(rng):
     """Features that are all zero leave the mean of y."""
     y = rng.standard_normal((30, 2)) + 4
@@ -264,3 +208,68 @@ def test_repeated_columns_without_a_penalty(problem, alpha):
     expected = Ridge(1e-9).fit(phi, y).predict(phi)
     np.testing.assert_allclose(with_ones(np.hstack([phi] * 3)) @ v, expected, atol=1e-4)
     assert np.abs(v).max() < 1e3
+
+
+def test_differences_undo_sums(problem):
+    phi, y, weights = problem
+    a, b = sums(phi[:50], y[:50], weights[:50]), sums(phi[50:], y[50:], weights[50:])
+    rest = a + b - b
+    assert rest.rows == a.rows
+    np.testing.assert_allclose(rest.solve(0.1), a.solve(0.1), rtol=1e-9)
+
+
+def test_the_penalty_by_what_the_folds_are(problem):
+    """Two: the second judges. More: each judges once. One: generalised cross-validation."""
+    phi, y, weights = problem
+    parts = [sums(phi[k::3], y[k::3], weights[k::3]) for k in range(3)]
+    everything = sums(phi, y, weights)
+    assert choose_penalty(parts[:2], 0.1, True) == choose_alpha([(parts[0], parts[1])], 0.1)
+    pairs = [(everything - part, part) for part in parts]
+    got, expected = choose_penalty(parts, 0.1, True), choose_alpha(pairs, 0.1)
+    assert got[0] == expected[0]
+    np.testing.assert_allclose(
+        [record["loss"] for record in got[1]], [record["loss"] for record in expected[1]]
+    )
+    alpha, path = choose_penalty([everything], 0.1, True)
+    assert alpha == min(path, key=lambda record: record["loss"])["alpha"]
+
+
+def test_folds_without_rows_do_not_judge(problem):
+    phi, y, _ = problem
+    parts = [sums(phi[k::2], y[k::2]) for k in range(2)]
+    nothing = NormalEquations.empty(12, 2)
+    got = choose_penalty([*parts, nothing], 0.1, True)
+    pairs = [(parts[1], parts[0]), (parts[0], parts[1])]
+    assert got[0] == choose_alpha(pairs, 0.1)[0]
+
+
+@each_intercept
+def test_the_posterior_against_the_formulas(problem, fit_intercept):
+    phi, y, _ = problem
+    alpha, n = 0.3, len(y)
+    equations = sums(phi, y)
+    v = equations.solve(alpha, fit_intercept)
+    found = posterior(equations, v, alpha, fit_intercept, with_factor=True)
+    design = with_ones(phi) if fit_intercept else phi
+    penalty = alpha * np.eye(design.shape[1])
+    if fit_intercept:
+        penalty[-1, -1] = 0
+    inverse = np.linalg.inv(design.T @ design / n + penalty)
+    degrees = np.trace(inverse @ design.T @ design / n)
+    residual = y - with_ones(phi) @ v
+    expected = np.sqrt(np.sum(residual**2, axis=0) / (n - degrees))
+    np.testing.assert_allclose(found.noise, expected, rtol=1e-6 if fit_intercept else 1e-2)
+    m = phi.shape[1]
+    covariance = (found.factor.astype(np.float64).T @ found.factor)[:m, :m]
+    np.testing.assert_allclose(covariance, inverse[:m, :m] / n, rtol=1e-4, atol=1e-8)
+    assert posterior(equations, v, alpha, fit_intercept, with_factor=False).factor is None
+
+
+def test_the_spread_of_a_prediction(rng):
+    sigma = fused.basis_layout(RBF(9)).table(rng.standard_normal(9))
+    x, w = rng.standard_normal((20, 3)), rng.standard_normal((3, 6))
+    factor = rng.standard_normal((7, 7)).astype(np.float32)
+    for constant in (True, False):
+        phi = np.column_stack([fused.apply(sigma, x @ w), np.full(20, float(constant))])
+        expected = np.sqrt(1 + np.sum((phi @ factor.T) ** 2, axis=1))
+        np.testing.assert_allclose(prediction_spread(sigma, x, w, factor, constant), expected, 1e-5)

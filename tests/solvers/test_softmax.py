@@ -1,14 +1,23 @@
 """Multinomial logistic regression on features, against scikit-learn."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from rflaf import fused
-from rflaf.bases import RBF, Fixed
-from rflaf.solvers import softmax
-from rflaf.solvers.softmax import Rows, cross_entropy, fit_few, fit_softmax
+from rflaf.bases import RBF, Fixed, Polynomial
+from rflaf.rows import ArrayRows, Block
+from rflaf.solvers.softmax import (
+    ClassRows,
+    Objective,
+    SoftmaxSettings,
+    cross_entropy,
+    fit_few,
+    fit_softmax,
+)
 
 D, M = 3, 20
 each_count = pytest.mark.parametrize("n_classes", [2, 4])
@@ -23,15 +32,28 @@ def make(n, n_classes, weighted=False, seed=0, dtype=np.float64):
     score = np.sin(2 * x[:, 0]) + x[:, 1] ** 2 + 0.4 * rng.standard_normal(n)
     target = np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
     weights = rng.uniform(0.2, 2, n) if weighted else np.ones(n)
-    return Rows(x, w, target, weights)
+    return Data(x, w, target, weights)
 
 
-def some(rows, at):
-    return Rows(rows.x[at], rows.w, rows.target[at], rows.weights[at])
+class Data(NamedTuple):
+    x: Any
+    w: Any
+    target: Any
+    weights: Any
+
+    def at(self, rows):
+        return Data(self.x[rows], self.w, self.target[rows], self.weights[rows])
+
+    def rows(self, size=1000):
+        parts = ArrayRows(self.x, self.target, self.weights)
+        return ClassRows(parts, float(self.weights.sum()), size)
 
 
-def nobody(rows):
-    return some(rows, slice(0, 0))
+def fit(sigma, data, n_classes, *, size=1000, **options):
+    """Fit to all rows with a given penalty, as far as it goes."""
+    settings = SoftmaxSettings(n_classes, **{"tol": 1e-14, "max_iter": 5000, **options})
+    rows = data.rows(size)
+    return fit_softmax(sigma, data.w, rows, rows, None, settings)
 
 
 @pytest.fixture
@@ -68,11 +90,7 @@ def probabilities(scores):
 @pytest.mark.parametrize("alpha", [1e-3, 1e-1])
 def test_against_scikit_learn(sigma, n_classes, fit_intercept, weighted, alpha):
     rows = make(150, n_classes, weighted)
-    solution, same = fit_softmax(
-        sigma, rows, rows, nobody(rows), n_classes,
-        alpha=alpha, fit_intercept=fit_intercept, max_iter=5000, tol=1e-14,
-    )  # fmt: skip
-    assert same is sigma
+    solution = fit(sigma, rows, n_classes, alpha=alpha, fit_intercept=fit_intercept)
     assert solution.alpha == alpha
     assert solution.coef.shape == (M, 1 if n_classes == 2 else n_classes)
     expected = oracle(sigma, rows, alpha, fit_intercept)
@@ -89,10 +107,7 @@ def test_against_scikit_learn(sigma, n_classes, fit_intercept, weighted, alpha):
 def test_few_rows_solve_the_same_problem(sigma, n_classes, fit_intercept, weighted):
     rows = make(60, n_classes, weighted)
     few = fit_few(phi_of(sigma, rows), rows.target, rows.weights, n_classes, 1e-2, fit_intercept)
-    many, _ = fit_softmax(
-        sigma, rows, rows, nobody(rows), n_classes,
-        alpha=1e-2, fit_intercept=fit_intercept, max_iter=5000, tol=1e-14,
-    )  # fmt: skip
+    many = fit(sigma, rows, n_classes, alpha=1e-2, fit_intercept=fit_intercept)
     assert few.coef.shape == many.coef.shape
     np.testing.assert_allclose(few.coef, many.coef, atol=1e-4)
     got, expected = (probabilities(scores_of(sigma, rows, s)) for s in (few, many))
@@ -109,11 +124,9 @@ def test_fewer_rows_than_features(sigma):
 @each_count
 def test_a_row_twice_is_a_row_of_weight_two(sigma, n_classes):
     rows = make(120, n_classes)
-    twice = some(rows, np.r_[0:120, 0:50])
-    rows.weights = np.where(np.arange(120) < 50, 2.0, 1.0)
-    options = {"alpha": 1e-2, "max_iter": 5000, "tol": 1e-14}
-    weighted, _ = fit_softmax(sigma, rows, rows, nobody(rows), n_classes, **options)
-    stacked, _ = fit_softmax(sigma, twice, twice, nobody(twice), n_classes, **options)
+    twice = rows.at(np.r_[0:120, 0:50])
+    rows = rows._replace(weights=np.where(np.arange(120) < 50, 2.0, 1.0))
+    weighted, stacked = (fit(sigma, each, n_classes, alpha=1e-2) for each in (rows, twice))
     np.testing.assert_allclose(weighted.coef, stacked.coef, atol=1e-4)
 
 
@@ -140,48 +153,70 @@ def test_huge_scores_stay_finite():
 
 @each_count
 @each_intercept
-def test_gradient_of_the_joint_problem(sigma, n_classes, fit_intercept, rng):
-    rows = make(40, n_classes, weighted=True)
-    factor = np.tril(rng.uniform(0.5, 1.5, (M + 1, M + 1))) + 3 * np.eye(M + 1)
-    problem = softmax._Problem(sigma, rows, 0.05, factor, fit_intercept)
-    unknowns = rng.standard_normal((M + 1, 1 if n_classes == 2 else n_classes))
-    _, by_unknowns, by_a = problem.evaluate(unknowns, sigma)
-
-    def loss(u=unknowns, a=sigma.coefficients):
-        return problem.evaluate(u, sigma.layout.table(a))[0]
-
-    for index in [(0, 0), (5, 0), (M - 1, unknowns.shape[1] - 1)]:
-        move = np.zeros(unknowns.shape)
+def test_the_loss_its_gradient_and_its_curvature(sigma, n_classes, fit_intercept, rng):
+    data = make(40, n_classes, weighted=True)
+    problem = Objective(sigma, data.w, data.rows(7), fit_intercept, 1 << 20)
+    v = 0.3 * rng.standard_normal((M + 1, 1 if n_classes == 2 else n_classes))
+    if not fit_intercept:
+        v[-1] = 0
+    loss, by_v = problem.loss(v, 0.05)
+    scores = phi_of(sigma, data) @ v[:-1] + v[-1]
+    expected = cross_entropy(scores, data.target, data.weights)[0] + 0.05 * np.sum(v[:-1] ** 2)
+    assert loss == pytest.approx(expected)
+    for index in [(0, 0), (5, 0), (M - 1, v.shape[1] - 1), (M, 0)]:
+        move = np.zeros(v.shape)
         move[index] = 1e-5
-        slope = (loss(u=unknowns + move) - loss(u=unknowns - move)) / 2e-5
-        assert by_unknowns[index] == pytest.approx(slope, rel=1e-4, abs=1e-8)
-    for k in range(9):
-        move = np.eye(9)[k] * 1e-5
-        slope = (loss(a=sigma.coefficients + move) - loss(a=sigma.coefficients - move)) / 2e-5
-        assert by_a[k] == pytest.approx(slope, rel=1e-4, abs=1e-7)
+        slope = (problem.loss(v + move, 0.05)[0] - problem.loss(v - move, 0.05)[0]) / 2e-5
+        if index[0] == M and not fit_intercept:
+            slope = 0
+        assert by_v[index] == pytest.approx(slope, rel=1e-4, abs=1e-8)
+    p = probabilities(scores)
+    p = p[:, 1:] if n_classes == 2 else p
+    phi = np.column_stack([phi_of(sigma, data), np.full(40, float(fit_intercept))])
+    share = data.weights / data.weights.sum() * np.mean(p * (1 - p), axis=1)
+    curvature = phi.T @ (share[:, None] * phi)
+    if not fit_intercept:
+        curvature[-1, -1] = 1
+    np.testing.assert_allclose(problem.curvature(v), curvature, atol=1e-12)
 
 
 @each_count
-def test_blocks_do_not_matter(sigma, n_classes, monkeypatch):
-    """Features kept or computed again, in one block or many."""
-    rows = make(150, n_classes, weighted=True)
-    options = {"alpha": 1e-2, "max_iter": 5000, "tol": 1e-14}
-    whole, _ = fit_softmax(sigma, rows, rows, nobody(rows), n_classes, **options)
-    split = make(150, n_classes, weighted=True)
-    split.blocks = [slice(0, 7), slice(7, 100), slice(100, 150)]
-    split.small = False
-    parts, _ = fit_softmax(sigma, split, split, nobody(split), n_classes, **options)
-    assert split._z == []
-    np.testing.assert_allclose(parts.coef, whole.coef, atol=1e-4)
+def test_blocks_do_not_matter(sigma, n_classes):
+    """Features kept or computed again, all or some, in one block or many."""
+    data = make(150, n_classes, weighted=True)
+    whole = fit(sigma, data, n_classes, alpha=1e-2)
+    for size, room in ((1000, 0), (7, 1 << 30), (64, 0), (64, 70 * (M + 3) * 8)):
+        parts = fit(sigma, data, n_classes, alpha=1e-2, size=size, room=room)
+        np.testing.assert_allclose(parts.coef, whole.coef, atol=1e-4)
+
+
+def test_rows_are_prepared_as_they_come(sigma):
+    """Inputs in other units, classes by name, and rows of weight zero that have no class."""
+    data = make(150, 3)
+    expected = fit(sigma, data, 3, alpha=1e-2)
+
+    def prepare(block):
+        used = block.weights > 0
+        codes = np.searchsorted(["a", "b", "c"], block.y[used])
+        return Block(block.start, block.x[used] / 4, codes, block.weights[used])
+
+    names = np.array(["a", "b", "c"])[data.target]
+    more = np.r_[names, np.full(9, "?")]
+    x = np.vstack([4 * data.x, np.zeros((9, D))])
+    rows = ArrayRows(x, more, np.r_[data.weights, np.zeros(9)])
+    every = ClassRows(rows, 150.0, 40, prepare)
+    settings = SoftmaxSettings(3, alpha=1e-2, tol=1e-14, max_iter=5000)
+    found = fit_softmax(sigma, data.w, every, every, None, settings)
+    np.testing.assert_allclose(found.coef, expected.coef, atol=1e-4)
 
 
 @each_count
 def test_the_penalty_is_the_best_on_held_out_rows(sigma, n_classes):
     rows = make(300, n_classes)
-    fit, held = some(rows, slice(0, 200)), some(rows, slice(200, 300))
-    solution, _ = fit_softmax(
-        sigma, rows, fit, held, n_classes, refine=False, max_iter=2000, tol=1e-12
-    )
+    fit, held = rows.at(slice(0, 200)), rows.at(slice(200, 300))
+    settings = SoftmaxSettings(n_classes, max_iter=2000, tol=1e-12)
+    parts = (each.rows() for each in (rows, fit, held))
+    solution = fit_softmax(sigma, rows.w, *parts, settings)
     losses = {record["alpha"]: record["loss"] for record in solution.path}
     for alpha in (0.1, 0.03, 0.01, 1e-3, 1e-4):  # noisy classes want a large penalty
         p = oracle(sigma, fit, alpha, True).predict_proba(phi_of(sigma, held))
@@ -197,69 +232,55 @@ def test_the_penalty_is_the_best_on_held_out_rows(sigma, n_classes):
     np.testing.assert_allclose(got, expected, atol=0.01)
 
 
-@each_count
-@pytest.mark.parametrize("seed", range(3))
-def test_the_refinement_never_worsens_the_held_out_loss(n_classes, seed):
-    a = np.random.default_rng(seed).standard_normal(9)
-    sigma = fused.basis_layout(RBF(9), 16, 1e-10).table(a)
-    rows = make(300, n_classes, seed=seed)
-    fit, held = some(rows, slice(0, 200)), some(rows, slice(200, 300))
-    plain, _ = fit_softmax(sigma, rows, fit, held, n_classes, refine=False)
-    refined, better = fit_softmax(sigma, rows, fit, held, n_classes)
-    best = min(record["loss"] for record in plain.path)
-    steps = [record["loss"] for record in refined.path if record.get("refined")]
-    if steps:
-        assert steps[-1] < best
-        assert not np.array_equal(better.coefficients, sigma.coefficients)
-    else:
-        assert better is sigma
-
-
-def test_what_the_refinement_reports_is_what_it_gives():
-    a = np.random.default_rng(1).standard_normal(9)
-    sigma = fused.basis_layout(RBF(9), 16, 1e-10).table(a)
-    rows = make(300, 2, seed=1)
-    fit, held = some(rows, slice(0, 200)), some(rows, slice(200, 300))
-    factor = softmax._factor(sigma, fit, True)
-    problem = softmax._Problem(sigma, fit, 1e-4, factor, True)
-    start, _ = softmax._minimise(problem, np.zeros((M + 1, 1)), 100, 1e-9)
-
-    def held_loss(table, unknowns):
-        v = problem.weights(unknowns)
-        scores = phi_of(table, held) @ v[:-1] + v[-1]
-        return cross_entropy(scores, held.target, held.weights)[0]
-
-    before = held_loss(sigma, start)
-    found = softmax._refine(problem, start, held, before, 30)
-    assert found is not None
-    table, unknowns, loss = found
-    assert loss == pytest.approx(held_loss(table, unknowns), rel=1e-6)
-    assert loss < before
-    assert softmax._refine(problem, start, held, 0.0, 5) is None  # nothing is better than that
-
-
-def test_a_fixed_activation_is_not_refined():
-    rows = make(200, 3)
-    sigma = fused.Direct(Fixed("tanh"), np.ones(1))
-    fit, held = some(rows, slice(0, 150)), some(rows, slice(150, 200))
-    solution, same = fit_softmax(sigma, rows, fit, held, 3)
-    assert same is sigma
-    assert not any(record.get("refined") for record in solution.path)
-
-
 def test_sparse_inputs(sigma):
-    rows = make(150, 3)
-    thin = Rows(sparse.csr_array(rows.x), rows.w, rows.target, rows.weights)
-    options = {"alpha": 1e-2, "max_iter": 2000, "tol": 1e-13}
-    dense, _ = fit_softmax(sigma, rows, rows, nobody(rows), 3, **options)
-    same, _ = fit_softmax(sigma, thin, thin, nobody(thin), 3, **options)
+    data = make(150, 3)
+    thin = data._replace(x=sparse.csr_array(data.x))
+    dense, same = (fit(sigma, each, 3, alpha=1e-2) for each in (data, thin))
     np.testing.assert_allclose(same.coef, dense.coef, atol=1e-5)
 
 
 def test_single_precision_is_near(sigma):
     wide, narrow = make(200, 3), make(200, 3, dtype=np.float32)
-    options = {"alpha": 1e-3, "max_iter": 500, "tol": 1e-10}
-    one, _ = fit_softmax(sigma, wide, wide, nobody(wide), 3, **options)
-    other, _ = fit_softmax(sigma, narrow, narrow, nobody(narrow), 3, **options)
+    one, other = (
+        fit(sigma, each, 3, alpha=1e-3, max_iter=500, tol=1e-10) for each in (wide, narrow)
+    )
     got, expected = (probabilities(scores_of(sigma, wide, s)) for s in (other, one))
     np.testing.assert_allclose(got, expected, atol=5e-3)
+
+
+def test_the_steps_are_few_and_the_tolerance_is_kept(sigma):
+    """Within 1e-6 of the least loss, relatively, in a few dozen steps."""
+    data = make(400, 3)
+    settings = SoftmaxSettings(3, alpha=1e-4)
+    found = fit_softmax(sigma, data.w, data.rows(), data.rows(), None, settings)
+    best = fit(sigma, data, 3, alpha=1e-4)
+    problem = Objective(sigma, data.w, data.rows(), True, 1 << 20)
+    losses = [problem.loss(np.vstack([s.coef, s.intercept]), 1e-4)[0] for s in (found, best)]
+    assert losses[0] <= losses[1] * (1 + 3e-6)
+    curvature = problem.curvature(np.zeros((M + 1, 3)))
+    _, steps = problem.solve(curvature, 1e-4, np.zeros((M + 1, 3)), 1e-6, 1000)
+    assert steps < 100
+
+
+def test_an_activation_without_a_table_and_overflow():
+    data = make(150, 3)
+    tanh = fused.Direct(Fixed("tanh"), np.ones(1))
+    expected = oracle(tanh, data, 1e-2, True)
+    np.testing.assert_allclose(fit(tanh, data, 3, alpha=1e-2).coef, expected.coef_.T, atol=2e-3)
+    powers = fused.Direct(Polynomial(400), np.ones(400))
+    with pytest.raises(ValueError, match="overflow"), np.errstate(all="ignore"):
+        fit(powers, data, 3, alpha=1e-2)
+
+
+@pytest.mark.parametrize("present", [[0, 2], [1, 2], [0, 1, 3]])
+def test_classes_without_a_row_have_hardly_a_chance(sigma, present):
+    data = make(60, len(present))
+    target = np.array(present)[data.target]
+    solution = fit_few(phi_of(sigma, data), target, data.weights, 4, 1e-2, True)
+    p = probabilities(scores_of(sigma, data, solution))
+    absent = [k for k in range(4) if k not in present]
+    assert p[:, absent].max() < 1e-6
+    expected = fit_few(phi_of(sigma, data), data.target, data.weights, len(present), 1e-2, True)
+    np.testing.assert_allclose(
+        p[:, present], probabilities(scores_of(sigma, data, expected)), atol=1e-6
+    )

@@ -8,16 +8,11 @@ from rflaf import fused
 from rflaf.bases import RBF, BSpline, Fixed, get_basis
 from rflaf.fused import threads
 from rflaf.projection import gaussian
+from rflaf.solvers.features import apply_metric, features, project
 from rflaf.solvers.ridge import NormalEquations
-from rflaf.solvers.varpro import (
-    FILL,
-    Learned,
-    Sketch,
-    apply_metric,
-    features,
-    held_out_loss,
-    learn_activation,
-)
+from rflaf.solvers.sketches import Problem, Sketch, held_out_loss
+from rflaf.solvers.starts import FILL, Learned, LearnSettings
+from rflaf.solvers.varpro import choose_kind, learn_activation
 
 D, M = 4, 15
 BASES = [RBF(9), BSpline(9, degree=3), BSpline(8, extrapolate="linear"), get_basis("chebyshev", 6)]
@@ -127,17 +122,10 @@ def test_the_loss_is_that_of_the_ridge_solution(rng):
         parts = []
         for x, y, w in (sketch[:3], sketch[3:6]):
             parts.append(NormalEquations.empty(M, 2))
-            phi = features(sigma, x, apply_metric(metric, sketch.projection))[1]
+            phi = features(sigma, project(x, apply_metric(metric, sketch.projection)))
             parts[-1].add(phi, y, w)
         expected = parts[1].loss(parts[0].solve(0.02, fit_intercept)).mean()
         assert loss == pytest.approx(expected, rel=1e-6)
-
-
-def test_metrics_of_every_kind(rng):
-    w = rng.standard_normal((3, 5))
-    scale = np.array([1.0, 2.0, 0.0])
-    np.testing.assert_allclose(apply_metric(np.diag(scale), w), apply_metric(scale, w))
-    np.testing.assert_allclose(apply_metric(np.array(2.0), w), 2 * w)
 
 
 # ---- learning
@@ -152,12 +140,17 @@ def rows(n, d=3, seed=0, dtype=np.float32):
     return x, target(x)
 
 
-def learn(x, y, metric="full", seed=1, m=60, basis=None, **options):
+def learn(
+    x, y, kind="full", *, seed=1, m=60, basis=None, weights=None, start=None, callback=None,
+    **options,
+):  # fmt: skip
     rng = np.random.default_rng(seed)
     w = gaussian(x.shape[1], m, rng).astype(x.dtype)
-    options = {"max_iter": 30, **options}
-    basis = basis or RBF(17)
-    learned = learn_activation(x, y, basis, metric=metric, projection=w, rng=rng, **options)
+    settings = LearnSettings(**{"max_iter": 30, **options})
+    problem = Problem(x, y, np.ones(len(y)) if weights is None else weights, w)
+    learned = learn_activation(
+        problem, basis or RBF(17), kind, settings, rng=rng, start=start, callback=callback
+    )
     return learned, w
 
 
@@ -170,7 +163,7 @@ def error_on_new_rows(learned, w, basis=None, target=target):
     for n, seed in ((600, 2), (1000, 3)):
         x, _ = rows(n, len(w), seed, np.float64)
         sums.append(NormalEquations.empty(w.shape[1], 1))
-        sums[-1].add(features(sigma, x, full)[1], target(x))
+        sums[-1].add(features(sigma, project(x, full)), target(x))
     return float(sums[1].loss(sums[0].solve(learned.alpha))[0])
 
 
@@ -310,3 +303,22 @@ def test_every_step_is_reported():
 def test_a_large_tolerance_stops_early():
     x, y = rows(300)
     assert len(learn(x, y, max_iter=20, tol=0.99)[0].history) < 20
+
+
+def test_the_rows_choose_the_kind(rng):
+    """One direction across ten inputs needs a full metric, some of the inputs a diagonal one."""
+    n, d = 600, 10
+    x = rng.standard_normal((n, d)).astype(np.float32)
+    turned = np.sin(2 * x.sum(axis=1) / np.sqrt(d))
+    axes = np.sin(2 * x[:, 0])
+    w = rng.standard_normal((d, 300)).astype(np.float32)
+    for target, expected in ((turned, "full"), (axes, "diagonal")):
+        kind, learned = choose_kind(
+            ["none", "diagonal", "full"],
+            Problem(x, target[:, None], np.ones(n), w),
+            RBF(32),
+            LearnSettings(max_iter=60),
+            rng=np.random.default_rng(0),
+        )
+        assert kind == expected
+        assert learned.metric.ndim == (2 if kind == "full" else 1)

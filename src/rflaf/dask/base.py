@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from rflaf.dask.collections import is_dask, partition
 from rflaf.dask.partitions import PartitionRows, floats_like
-from rflaf.estimators.base import BaseRFLAF
 from rflaf.estimators.validation import InputCheck
 
 
@@ -20,7 +19,6 @@ class DaskMixin:
     """Fits on the workers of a client; stands before an estimator among the bases."""
 
     _plain: type  # the estimator of one machine
-    _settings: tuple[str, ...] = (*BaseRFLAF._settings, "_client")
     _client: Any = None
 
     @property

@@ -27,8 +27,6 @@ from rflaf.solvers import Learned
 
 Array = NDArray[Any]
 
-# What belongs to an estimator as its parameters do, and comes from no fit: scikit-learn's settings.
-_SETTINGS = ("_metadata_request", "_sklearn_output_config")
 # Parameters that a fit takes as they are
 _AS_THEY_ARE = (
     *("metric", "input_form", "solver", "fit_intercept", "validation_fraction", "max_iter", "tol"),
@@ -109,7 +107,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    _settings: tuple[str, ...] = _SETTINGS
+    _fitted_state: tuple[str, ...] = ()  # what a fit sets besides names that end in _
 
     def _fit_settings(self) -> FitSettings:
         """The parameters as a fit takes them."""
@@ -146,8 +144,12 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         first = members[0]
         layer = first.layer
         warn_of_coverage(min(m.layer.coverage for m in members), layer.activation.basis)
-        kept = {*self.get_params(deep=False), *self._settings}
-        state = {name: value for name, value in vars(self).items() if name in kept}
+        # what others have set stays: scikit-learn's settings and callbacks, a Dask client
+        state = {
+            name: value
+            for name, value in vars(self).items()
+            if not name.endswith("_") and name not in self._fitted_state
+        }
         state |= columns
         state |= {
             "members_": members,

@@ -115,6 +115,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         **BaseRFLAF._parameter_constraints,
         "solver": [StrOptions({"auto", "ridge", "cg"})],
     }
+    _fitted_state = ("_partial",)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RFLAFRegressor:

@@ -1,13 +1,16 @@
 """Small models, and rows that come in blocks."""
 
+import numpy as np
 import pytest
+from sklearn.utils import check_random_state
 
 from rflaf import RFLAFClassifier, RFLAFRegressor
-from rflaf.rows import Blocks
 from rflaf.fitting import budget
+from rflaf.rows import Blocks
 from tests.tables import weighted_rows
 
 N, SAMPLED = 1300, 1000
+SEED = check_random_state(0).randint(np.iinfo(np.int32).max)  # that of random_state=0
 SMALL = {"n_components": 25, "max_iter": 3, "random_state": 0}
 
 

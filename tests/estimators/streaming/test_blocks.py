@@ -1,16 +1,12 @@
 """Rows that come in blocks give the model that they give in memory."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from rflaf.rows import Arrays, Blocks, Parquet
 from rflaf.fitting import budget
-from rflaf.rows.sample import FOLD, SAMPLE, fold_cuts, fold_numbers, row_keys
-from tests.estimators.streaming.conftest import SAMPLED, N, classifier, cut, regressor
+from rflaf.rows import Arrays, Blocks, Parquet
+from rflaf.rows.sample import SAMPLE, row_keys
+from tests.estimators.streaming.conftest import SAMPLED, SEED, N, classifier, cut, regressor
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
 
@@ -87,7 +83,7 @@ def test_all_rows_count_not_only_the_sample(rows):
     """With the rows outside the sample spoilt, the last solve is another, the activation is not."""
     X, y, _ = rows
     model = regressor().fit(X, y)
-    keys = row_keys(model._seed, SAMPLE, 0, N)
+    keys = row_keys(SEED, SAMPLE, 0, N)
     outside = keys > np.sort(keys)[SAMPLED - 1]
     assert outside.sum() == N - SAMPLED
     other = regressor().fit(X, np.where(outside, 3.0, y))
@@ -98,7 +94,7 @@ def test_all_rows_count_not_only_the_sample(rows):
 
 def test_a_class_outside_the_sample_is_known(rows):
     X, y, _ = rows
-    keys = row_keys(regressor().fit(X, y)._seed, SAMPLE, 0, N)
+    keys = row_keys(SEED, SAMPLE, 0, N)
     labels = np.where(y > 0.5, "b", "a").astype(object)
     labels[keys.argsort()[-5:]] = "rare"
     model = classifier().fit(cut(100, X, labels))
@@ -107,25 +103,6 @@ def test_a_class_outside_the_sample_is_known(rows):
     assert 1e-5 < p[:, 2].mean() < 0.05
     only = np.where(labels == "rare", 1, 0)  # and the sample has a single class
     assert classifier().fit(cut(100, X, only)).predict_proba(X)[:, 1].mean() < 0.05
-
-
-@given(st.integers(0, 2**31 - 2), st.integers(0, 10**12), st.lists(st.integers(0, 30), max_size=6))
-@settings(max_examples=40)
-def test_keys_depend_on_the_number_alone(seed, start, sizes):
-    ends = start + np.cumsum([0, *sizes])
-    parts = [row_keys(seed, FOLD, a, b) for a, b in pairwise(ends)]
-    whole = row_keys(seed, FOLD, start, ends[-1])
-    np.testing.assert_array_equal(np.concatenate([*parts, whole[:0]]), whole)
-    if whole.size:
-        assert not np.array_equal(whole, row_keys(seed, SAMPLE, start, ends[-1]))
-
-
-@given(st.integers(5, 400), st.sampled_from([[0.9, 0.1], [1 - 1e-5, 1e-5], [0.2] * 5]))
-def test_folds_have_their_shares(n, shares):
-    keys = row_keys(1, FOLD, 0, n)
-    counts = np.bincount(fold_numbers(fold_cuts(keys, shares), keys), minlength=len(shares))
-    assert (np.abs(counts - np.multiply(shares, n)) <= 1).all()
-    assert counts[-1] > 0
 
 
 # ---- kinds of blocks

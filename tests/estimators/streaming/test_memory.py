@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import rflaf
-from rflaf.rows import Blocks
 from rflaf.fitting import budget
-from rflaf.rows import Block
+from rflaf.rows import Block, Blocks
 from rflaf.rows.sample import SampleDraw
-from rflaf.estimators.wide import wide_block_rows
+from rflaf.rows.streamed import read_rows
 from tests.estimators.streaming.conftest import classifier, cut, regressor
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
@@ -21,10 +20,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:
 def test_the_parameter(rows):
     X, y, _ = rows
     for value in (0, -5, 1.5, "1GB"):
-        with pytest.raises(ValueError, match="'memory' parameter"):
-            regressor(memory=value).fit(X, y)
+        with pytest.raises(ValueError, match="'max_bytes' parameter"):
+            regressor(max_bytes=value).fit(X, y)
     for model in (regressor(solver="ridge"), classifier()):
-        model.set_params(n_components=2000, memory=50_000_000)
+        model.set_params(n_components=2000, max_bytes=50_000_000)
         with pytest.raises(MemoryError, match=r"n_components=2000 needs 0.16 GB .* 0.05 GB"):
             model.fit(X, y > 0)
 
@@ -33,9 +32,9 @@ def test_wide_rows_are_read_by_fewer():
     for allowed in (None, 10**7):
         for d in (10, 10_000):
             room = 1 << 27 if allowed is None else allowed
-            assert memory.read_rows(d, allowed) * d * 8 <= room
-            assert wide_block_rows(6000, d, allowed) * d * 8 <= room
-    assert memory.read_rows(10**9, 1) == wide_block_rows(6000, 10**9, 1) == 1
+            assert read_rows(d, allowed) * d * 8 <= room
+            assert budget.wide_block_rows(6000, d, allowed) * d * 8 <= room
+    assert read_rows(10**9, 1) == budget.wide_block_rows(6000, 10**9, 1) == 1
     draw = SampleDraw(40, 0)
     for start in range(0, 1000, 10):
         draw.add(Block(start, np.zeros((10, 2)), np.zeros(10), np.ones(10)))
@@ -44,7 +43,7 @@ def test_wide_rows_are_read_by_fewer():
 
 
 def test_features_are_kept_where_there_is_room(rows):
-    """What is read again changes with `memory`; blocks and rounding do too, and the last steps."""
+    """What is read again changes with `max_bytes`; so do blocks, rounding and the last steps."""
     X, y, _ = rows
     counts, models = [], []
     for size in (None, 1_000_000, 160_000):
@@ -54,7 +53,7 @@ def test_features_are_kept_where_there_is_room(rows):
             passes.append(None)
             yield from cut(100, X, y > 0.5)
 
-        models.append(classifier(memory=size).fit(Blocks(read)))
+        models.append(classifier(max_bytes=size).fit(Blocks(read)))
         counts.append(len(passes))
     assert counts[:2] == [2, 2]
     assert counts[2] > 4
@@ -81,7 +80,7 @@ def read(n=blocks):
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
-options = dict(n_components=10, max_iter=2, metric="diagonal", random_state=0, memory=60_000_000)
+options = dict(n_components=10, max_iter=2, metric="diagonal", random_state=0, max_bytes=60_000_000)
 estimators = [RFLAFRegressor(alpha=1e-3, **options), RFLAFClassifier(alpha=0.1, **options)]
 for model in estimators:
     model.fit(Blocks(lambda: read(2)))  # what libraries take when first used

@@ -1,0 +1,76 @@
+"""The features of a layer, and what is kept of them."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from rflaf import fused
+from rflaf.bases import RBF
+from rflaf.solvers.features import (
+    FeatureOverflow,
+    KeptBlocks,
+    apply_metric,
+    check_finite,
+    features,
+    project,
+)
+
+
+def test_metrics_of_every_kind(rng):
+    w = rng.standard_normal((3, 5))
+    scale = np.array([1.0, 2.0, 0.0])
+    np.testing.assert_allclose(apply_metric(np.diag(scale), w), apply_metric(scale, w))
+    np.testing.assert_allclose(apply_metric(np.array(2.0), w), 2 * w)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_features_and_their_constant(rng, dtype):
+    sigma = fused.basis_layout(RBF(9)).table(rng.standard_normal(9))
+    x, w = rng.standard_normal((7, 3)).astype(dtype), rng.standard_normal((3, 5)).astype(dtype)
+    z = project(x, w)
+    before = z.copy()
+    for constant in (1.0, 0.0):
+        phi = features(sigma, z, constant)
+        assert phi.dtype == dtype
+        np.testing.assert_array_equal(phi[:, -1], constant)
+        np.testing.assert_array_equal(phi[:, :-1], fused.apply(sigma, z))
+    np.testing.assert_array_equal(z, before)
+    np.testing.assert_allclose(project(sparse.csr_array(x), w), z, rtol=1e-5, atol=1e-6)
+
+
+def test_overflow_is_named():
+    check_finite(1e300)
+    for number in (np.inf, -np.inf, np.nan):
+        with pytest.raises(FeatureOverflow, match="The features overflow"):
+            check_finite(number)
+
+
+def test_blocks_are_kept_while_there_is_room():
+    kept, made = KeptBlocks(100), []
+
+    def make(number):
+        made.append(number)
+        return number
+
+    for _ in range(2):
+        assert kept.get("a", 60, lambda: make("a")) == "a"
+        assert kept.get("b", 50, lambda: make("b")) is None
+        assert kept.get("c", 40, lambda: make("c")) == "c"
+    assert made == ["a", "c"]
+    assert KeptBlocks(-5).get(0, 1, lambda: 1) is None
+    elsewhere = pickle.loads(pickle.dumps(kept))
+    assert elsewhere.get("a", 60, lambda: make("a")) is None  # nothing is kept there
+
+
+def test_what_could_not_be_made_takes_no_room():
+    kept = KeptBlocks(100)
+
+    def fail():
+        raise MemoryError
+
+    for _ in range(3):
+        with pytest.raises(MemoryError):
+            kept.get(0, 60, fail)
+    assert kept.get(0, 60, lambda: "made") == "made"
