@@ -22,7 +22,9 @@ from rflaf.bases import RBF, BSpline, Chebyshev, Fixed, Polynomial
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.estimators.regressor import PartialState
 from rflaf.files import write_whole
+from rflaf.fitting.inputs import InputForm
 from rflaf.fitting.learn import FittedLayer
+from rflaf.fitting.members import FoldPlan, Member
 from rflaf.fitting.regression import RegressionFit, TargetScale
 from rflaf.solvers import NormalEquations
 from rflaf.tabular.model import TableModel
@@ -39,6 +41,9 @@ _OWN_TYPES = (
     Chebyshev,
     FittedLayer,
     Fixed,
+    FoldPlan,
+    InputForm,
+    Member,
     NormalEquations,
     PartialState,
     Polynomial,
