@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf.bases import Basis
+from rflaf.fitting import Member
 
 _INSIDE = ("rflaf", "sklearn")
 _LEAST_COVERAGE = 0.8  # of the grid; with less the activation says little about the rows
@@ -42,21 +43,26 @@ class InspectionMixin:
     """Importances, the activation's picture, a summary."""
 
     activation_: Any
-    metric_: NDArray[Any]
+    members_: list[Member]
     components_: NDArray[Any]
     scale_: NDArray[Any]
     z_sample_: NDArray[Any]
 
     @property
     def feature_importances_(self) -> NDArray[Any]:
-        """The diagonal of L L' over its sum: how much of Z each standardised input makes.
+        """The diagonal of L L' over its sum: how much of Z each input makes, as itself and as rank.
 
-        Columns that do not vary, and those that learning has silenced, have (nearly) none.
+        The mean of the members. Columns that do not vary, and those that learning has silenced,
+        have (nearly) none.
         """
         check_is_fitted(self)
-        metric = np.asarray(self.metric_)
-        share = np.sum(metric**2, axis=1) if metric.ndim == 2 else metric**2
-        share = np.where(self.scale_ > 0, share, 0.0)
+        share = np.zeros(len(self.scale_))
+        for layer in (member.layer for member in self.members_):
+            metric = np.asarray(layer.metric)
+            parts = np.sum(metric**2, axis=1) if metric.ndim == 2 else metric**2
+            parts = np.where(layer.form.scales > 0, parts, 0.0)
+            found = np.bincount(layer.form.origin, parts, len(share))
+            share += found / (found.sum() or 1.0)
         total = share.sum()
         return share / total if total > 0 else share
 
@@ -78,9 +84,11 @@ class InspectionMixin:
         check_is_fitted(self)
         model: Any = self
         losses = [record["loss"] for record in model.history_]
+        members, forms = len(self.members_), {"both": "standardised, and ranks", "ranks": "ranks"}
         lines = [
             f"{type(self).__name__}: {self.components_.shape[1]} random features of "
-            f"{self.components_.shape[0]} inputs",
+            f"{len(self.scale_)} inputs{f', {members} members' if members > 1 else ''}",
+            f"  input form     {forms.get(model.input_form_, 'standardised')}",
             f"  activation     {self.activation_.basis!r}",
             f"  metric         {model.metric_kind_}",
             f"  alpha          {model.alpha_:.3g}",
@@ -93,9 +101,9 @@ class InspectionMixin:
                 f"{np.mean(losses[:edge]):.4g} -> {np.mean(losses[-edge:]):.4g}"
             )
         names = getattr(self, "feature_names_in_", None)
-        order = np.argsort(self.feature_importances_)[::-1][:5]
+        shares = self.feature_importances_
         shown = ", ".join(
-            f"{names[i] if names is not None else f'x{i}'} {self.feature_importances_[i]:.0%}"
-            for i in order
+            f"{names[i] if names is not None else f'x{i}'} {shares[i]:.0%}"
+            for i in np.argsort(shares)[::-1][:5]
         )
         return "\n".join([*lines, f"  inputs         {shown}"])
