@@ -47,6 +47,7 @@ class InspectionMixin:
     members_: list[Member]
     components_: NDArray[Any]
     feature_importances_: NDArray[Any]
+    scale_: NDArray[Any]
     z_sample_: NDArray[Any]
 
     def plot_activation(self, ax: Any = None) -> Any:
