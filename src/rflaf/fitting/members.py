@@ -33,6 +33,7 @@ Array = NDArray[Any]
 
 _MEMBERS = ((5000, 5), (10_000, 3))  # rows up to which there are this many; beyond them, one
 _COMPONENTS = ((2000, 500), (10_000, 1000), (30_000, 2000))  # likewise; beyond them, 3000
+_LEAST_STEPS, _ROWS_PER_STEP = 16, 100  # few rows gain nothing by many steps of learning
 _LEAST_HELD = 100  # rows to choose by, or a third of all
 
 
@@ -92,7 +93,12 @@ def resolve(settings: FitSettings, n: int, wide: bool) -> FitSettings:
         m = next((count for rows, count in _COMPONENTS if n <= rows), 3000)
     if members is None:
         members = 1 if wide else next((count for rows, count in _MEMBERS if n <= rows), 1)
-    return replace(settings, n_components=m, n_members=1 if n < FEW_ROWS else members)
+    return replace(
+        settings,
+        n_components=m,
+        n_members=1 if n < FEW_ROWS else members,
+        max_iter=min(settings.max_iter, _LEAST_STEPS + n // _ROWS_PER_STEP),
+    )
 
 
 def plan_folds(sample: Sample, settings: FitSettings, most_held: int | None = None) -> FoldPlan:

@@ -22,9 +22,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from rflaf.fused.threads import parallel
 from rflaf.solvers.adam import Adam, penalty_gradient
+from rflaf.solvers.features import project
 from rflaf.solvers.sketches import Problem, Sampler, Size, held_out_loss
 from rflaf.solvers.starts import (
     FILL,
@@ -42,11 +44,12 @@ Record = dict[str, float]
 Callback = Callable[[Record], None] | None
 
 TURNS = 3  # of the metric by the gradients of the solution, before the first step
-_ROUND = 16  # steps
+_ROUND = 32  # steps
 # Work of a sketch, about rows × features², and rate of the steps, for each size
 _SIZES = ((1e8, 0.1), (6e9, 0.05))
 _WIDE_SIZES = (*_SIZES, (3.2e10, 0.05))
 _NARROW = 5000  # features; more of them are worth larger sketches
+_MOST_FILL = 1.2  # standard deviation of Z on a grid like [-2, 2]
 _MOST_TARGETS = 12  # more are mixed down to this many, at random, while the activation is learned
 
 
@@ -201,9 +204,24 @@ def _descend(
             a = moves[0].step(a, by_a + bend, fade)
         if kind != "none":
             metric = moves[1].step(metric, np.asarray(by_metric, np.float64), fade)
+            metric *= _within_grid(metric, sketches[0].x_fit, basis)
         if settings.alpha is None:
             log_alpha = moves[2].step(log_alpha, by_alpha, fade)
     return Learned(a, metric, float(np.exp(log_alpha)))
+
+
+def _within_grid(metric: Float64, x: Any, basis: Any) -> float:
+    """What to multiply the metric by, so that most of Z stays inside the grid."""
+    if basis.tail == "direct":
+        return 1.0
+    rows = x[:500]
+    if metric.ndim == 2:
+        squares = np.sum(project(rows, metric) ** 2, axis=1)
+    else:
+        squares = (rows.multiply(rows) if sparse.issparse(rows) else rows**2) @ metric**2
+    spread = float(np.sqrt(np.mean(squares)))
+    most = _MOST_FILL * (basis.high - basis.low) / 4
+    return min(1.0, most / max(spread, 1e-300))
 
 
 def _mix_targets(y: Array, rng: np.random.Generator) -> Array:
