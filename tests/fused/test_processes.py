@@ -111,14 +111,14 @@ def test_callers_share_the_threads(monkeypatch):
 
     with ThreadPoolExecutor(3) as pool:
         jobs = [pool.submit(threads.parallel, first, 20)]
-        while threads._busy < 2:
+        while len(threads._inside) < 2:
             pause.wait(0.001)
         jobs += [pool.submit(threads.parallel, later, 20) for _ in range(2)]
         for done in jobs:
             done.result()
     assert len(after) == 18
     assert len(set(after)) == 1  # the caller alone went on
-    assert threads._busy == 0
+    assert not threads._inside
 
 
 def test_an_error_in_a_chunk_is_raised():
@@ -128,7 +128,7 @@ def test_an_error_in_a_chunk_is_raised():
 
     with pytest.raises(RuntimeError, match="chunk five"):
         threads.parallel(task, 10)
-    assert threads._busy == 0
+    assert not threads._inside
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from rflaf.rows import ArrayRows, Block
 from rflaf.solvers.softmax import (
     ClassRows,
     Objective,
+    SoftmaxProblem,
     SoftmaxSettings,
     cross_entropy,
     fit_few,
@@ -52,8 +53,17 @@ class Data(NamedTuple):
 def fit(sigma, data, n_classes, *, size=1000, **options):
     """Fit to all rows with a given penalty, as far as it goes."""
     settings = SoftmaxSettings(n_classes, **{"tol": 1e-14, "max_iter": 5000, **options})
-    rows = data.rows(size)
-    return fit_softmax(sigma, data.w, rows, rows, None, settings)
+    return solve(sigma, data, data.rows(size), settings)
+
+
+def solve(sigma, data, rows, settings, held=None, every=None):
+    problem = SoftmaxProblem(sigma, data.w, rows, held, every, 1e-3)
+    return fit_softmax([problem], settings)[0]
+
+
+def objective(sigma, data, rows, fit_intercept=True):
+    problem = SoftmaxProblem(sigma, data.w, rows, None, None, 1e-3)
+    return Objective(problem, rows, fit_intercept, 1 << 20)
 
 
 @pytest.fixture
@@ -155,7 +165,7 @@ def test_huge_scores_stay_finite():
 @each_intercept
 def test_the_loss_its_gradient_and_its_curvature(sigma, n_classes, fit_intercept, rng):
     data = make(40, n_classes, weighted=True)
-    problem = Objective(sigma, data.w, data.rows(7), fit_intercept, 1 << 20)
+    problem = objective(sigma, data, data.rows(7), fit_intercept)
     v = 0.3 * rng.standard_normal((M + 1, 1 if n_classes == 2 else n_classes))
     if not fit_intercept:
         v[-1] = 0
@@ -206,7 +216,7 @@ def test_rows_are_prepared_as_they_come(sigma):
     rows = ArrayRows(x, more, np.r_[data.weights, np.zeros(9)])
     every = ClassRows(rows, 150.0, 40, prepare)
     settings = SoftmaxSettings(3, alpha=1e-2, tol=1e-14, max_iter=5000)
-    found = fit_softmax(sigma, data.w, every, every, None, settings)
+    found = solve(sigma, data, every, settings)
     np.testing.assert_allclose(found.coef, expected.coef, atol=1e-4)
 
 
@@ -215,8 +225,7 @@ def test_the_penalty_is_the_best_on_held_out_rows(sigma, n_classes):
     rows = make(300, n_classes)
     fit, held = rows.at(slice(0, 200)), rows.at(slice(200, 300))
     settings = SoftmaxSettings(n_classes, max_iter=2000, tol=1e-12)
-    parts = (each.rows() for each in (rows, fit, held))
-    solution = fit_softmax(sigma, rows.w, *parts, settings)
+    solution = solve(sigma, rows, fit.rows(), settings, held.rows(), rows.rows())
     losses = {record["alpha"]: record["loss"] for record in solution.path}
     for alpha in (0.1, 0.03, 0.01, 1e-3, 1e-4):  # noisy classes want a large penalty
         p = oracle(sigma, fit, alpha, True).predict_proba(phi_of(sigma, held))
@@ -252,9 +261,9 @@ def test_the_steps_are_few_and_the_tolerance_is_kept(sigma):
     """Within 1e-6 of the least loss, relatively, in a few dozen steps."""
     data = make(400, 3)
     settings = SoftmaxSettings(3, alpha=1e-4)
-    found = fit_softmax(sigma, data.w, data.rows(), data.rows(), None, settings)
+    found = solve(sigma, data, data.rows(), settings)
     best = fit(sigma, data, 3, alpha=1e-4)
-    problem = Objective(sigma, data.w, data.rows(), True, 1 << 20)
+    problem = objective(sigma, data, data.rows())
     losses = [problem.loss(np.vstack([s.coef, s.intercept]), 1e-4)[0] for s in (found, best)]
     assert losses[0] <= losses[1] * (1 + 3e-6)
     curvature = problem.curvature(np.zeros((M + 1, 3)))

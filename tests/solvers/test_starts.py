@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rflaf.bases import RBF, Fixed, Polynomial
-from rflaf.solvers.sketches import Problem, Sampler, Stage
+from rflaf.solvers.sketches import Problem, Sampler, Size
 from rflaf.solvers.starts import Learned, LearnSettings, start_on_few_rows, start_on_sketch
 
 
@@ -26,7 +26,7 @@ def test_settings_that_are_given_are_kept(rng):
     problem = Problem(x, y, np.ones(60), rng.standard_normal((2, 30)))
     a = np.linspace(-1, 1, 9)
     settings = LearnSettings(alpha=0.125, coefficients=a)
-    sketch = Sampler(problem, rng).draw(Stage(1, 20, 40, 20, 0.1))
+    sketch = Sampler(problem, rng).draw(Size(20, 40, 20))
     for found in (
         start_on_few_rows(problem, RBF(9), "full", settings),
         start_on_sketch(sketch, RBF(9), "diagonal", settings, None),
