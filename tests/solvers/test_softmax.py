@@ -57,12 +57,12 @@ def fit(sigma, data, n_classes, *, size=1000, **options):
 
 
 def solve(sigma, data, rows, settings, held=None, every=None):
-    problem = SoftmaxProblem(sigma, data.w, rows, held, every, 1e-3)
+    problem = SoftmaxProblem(sigma, data.w, rows, held, every, 1e-4)
     return fit_softmax([problem], settings)[0]
 
 
 def objective(sigma, data, rows, fit_intercept=True):
-    problem = SoftmaxProblem(sigma, data.w, rows, None, None, 1e-3)
+    problem = SoftmaxProblem(sigma, data.w, rows, None, None, 1e-4)
     return Objective(problem, rows, fit_intercept, 1 << 20)
 
 
