@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from rflaf import fused
 from rflaf.bases import RBF, Fixed, Polynomial
 from rflaf.rows import ArrayRows, Block
+from rflaf.solvers.features import row_rotation
 from rflaf.solvers.softmax import (
     ClassRows,
     Objective,
@@ -239,6 +240,64 @@ def test_the_penalty_is_the_best_on_held_out_rows(sigma, n_classes):
     expected = oracle(sigma, rows, solution.alpha, True).predict_proba(phi_of(sigma, rows))
     got = probabilities(scores_of(sigma, rows, solution))
     np.testing.assert_allclose(got, expected, atol=0.01)
+
+
+@pytest.mark.parametrize("alpha", [None, 1e-2])
+def test_weights_that_have_not_seen_the_held_out_rows(sigma, alpha):
+    """Whether the penalty is chosen or given; and whatever the last fit takes."""
+    rows = make(300, 3)
+    fit, held = rows.at(slice(0, 200)), rows.at(slice(200, 300))
+    spoilt = held._replace(target=(held.target + 1) % 3)
+    settings = SoftmaxSettings(3, alpha=alpha)
+    for every in (None, rows.rows()):
+        solution = solve(sigma, rows, fit.rows(), settings, held.rows(), every)
+        v = np.vstack([solution.coef, solution.intercept])
+        assert (np.abs(solution.honest - v).max() < 0.05) == (every is None)
+        if alpha is not None:
+            other = solve(sigma, rows, fit.rows(), settings, spoilt.rows(), every)
+            np.testing.assert_array_equal(other.honest, solution.honest)
+        expected = oracle(sigma, fit, solution.alpha, True).predict_proba(phi_of(sigma, held))
+        p = probabilities(phi_of(sigma, held) @ solution.honest[:-1] + solution.honest[-1])
+        np.testing.assert_allclose(p, expected, atol=0.02)
+    assert solve(sigma, rows, fit.rows(), SoftmaxSettings(3, alpha=0.1)).honest is None
+
+
+def test_models_share_a_penalty_and_go_their_own_ways(sigma):
+    """The path is that of the mean loss, by the weights of the rows that judge."""
+    rows = make(300, 3)
+    parts = [np.arange(300) % 3 == k for k in range(3)]
+    problems = [
+        SoftmaxProblem(sigma, rows.w, rows.at(~at).rows(), rows.at(at).rows(), None, 1e-3)
+        for at in parts
+    ]
+    together = fit_softmax(problems, SoftmaxSettings(3))
+    assert len({solution.alpha for solution in together}) == 1
+    losses = {record["alpha"]: record["loss"] for record in together[0].path}
+    assert together[0].alpha == min(losses, key=losses.get)
+    found = 0.0
+    for at, solution in zip(parts, together, strict=True):
+        alone = fit(sigma, rows.at(~at), 3, alpha=solution.alpha)
+        got, expected = (probabilities(scores_of(sigma, rows, s)) for s in (solution, alone))
+        np.testing.assert_allclose(got, expected, atol=0.01)
+        held = rows.at(at)
+        scores = phi_of(sigma, held) @ solution.honest[:-1] + solution.honest[-1]
+        found += cross_entropy(scores, held.target, held.weights)[0] / 3
+    assert losses[together[0].alpha] == pytest.approx(found)
+
+
+@each_count
+def test_a_rotation_changes_nothing(sigma, n_classes):
+    """With fewer rows than features their span is enough."""
+    few = make(15, n_classes)
+    plain = fit(sigma, few, n_classes, alpha=1e-2)
+    turned = SoftmaxProblem(
+        sigma, few.w, few.rows(), None, None, 1e-2, row_rotation(phi_of(sigma, few))
+    )
+    settings = SoftmaxSettings(n_classes, alpha=1e-2, tol=1e-14, max_iter=5000)
+    solution = fit_softmax([turned], settings)[0]
+    assert solution.coef.shape == plain.coef.shape
+    np.testing.assert_allclose(solution.coef, plain.coef, atol=1e-5)
+    np.testing.assert_allclose(solution.intercept, plain.intercept, atol=1e-5)
 
 
 def test_sparse_inputs(sigma):

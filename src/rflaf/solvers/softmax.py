@@ -314,7 +314,8 @@ class _Model:
         """Fit to every row."""
         problem, settings = self.problem, self.settings
         self.chosen, self.honest = self.alpha(k), None
-        if k in self.tried:
+        if problem.held is not None:
+            self.attempt(k, k)  # a penalty that is given has not been tried
             self.v = self.honest = self.tried[k][1]
             self.curvature = self.objective.curvature(self.v)
         if problem.every is not None and problem.every is not problem.fit:
