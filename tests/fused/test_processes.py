@@ -121,6 +121,24 @@ def test_callers_share_the_threads(monkeypatch):
     assert not threads._inside
 
 
+def test_helpers_keep_to_the_limit_of_their_caller(monkeypatch):
+    """What a helper calls uses no more threads than the caller may."""
+    for name in ("RFLAF_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(threads, "_available_processors", lambda: 8)
+    monkeypatch.setattr(threads, "_pool", None)
+    met, counts = threading.Barrier(2), []
+
+    def task(_):
+        met.wait(10)  # the caller and a helper, one chunk each
+        counts.append(threads.thread_count())
+
+    with threads.use_threads(2):
+        threads.parallel(task, 2)
+    assert counts == [2, 2]
+    assert threads.thread_count() == 8
+
+
 def test_an_error_in_a_chunk_is_raised():
     def task(k):
         if k == 5:

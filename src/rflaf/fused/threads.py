@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from typing import Any
 
@@ -133,7 +133,8 @@ def parallel(task: Callable[[int], None], n_chunks: int) -> None:
         _inside.add(caller)
         for helper in helpers:
             _inside.add(helper)
-            futures.append(_get_pool().submit(help_out, helper))
+            # with the caller's limit, for what the helper calls in turn
+            futures.append(_get_pool().submit(copy_context().run, help_out, helper))
         work(False)
     finally:
         # an interrupt may come at any moment: who was not sent out goes home with the caller
