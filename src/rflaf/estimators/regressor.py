@@ -183,6 +183,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         self, check: InputCheck, fit: RegressionFit, partial: PartialState | None = None
     ) -> None:
         first, single = fit.members[0], fit.target.single
+        oof = spread_rows(fit.oof_prediction, fit.sample_numbers, fit.rows_seen)
         self._publish(
             check.columns(),
             fit.members,
@@ -191,9 +192,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
             alpha_path_=fit.alpha_path,
             form_path_=fit.form_path,
             noise_=float(fit.noise[0]) if single else fit.noise,
-            oof_prediction_=self._decided(
-                spread_rows(fit.oof_prediction, fit.sample_numbers, fit.rows_seen), single
-            ),
+            oof_prediction_=oof[:, 0] if single and oof is not None else oof,
             oof_score_=fit.oof_score,
             **({} if partial is None else {"_partial": partial}),
         )
@@ -221,8 +220,4 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         return self._decide(np.concatenate(found))
 
     def _decide(self, scores: Array) -> Array:
-        return self._decided(scores, self.coef_.ndim == 1)
-
-    @staticmethod
-    def _decided(scores: Array, single: bool) -> Array:
-        return scores[:, 0] if single else scores
+        return scores[:, 0] if self.coef_.ndim == 1 else scores

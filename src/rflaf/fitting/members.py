@@ -114,14 +114,14 @@ def learn_members(
     """The layers of all members, in the form and of the kind that held-out rows choose."""
     inputs = measure_inputs(examples.x, examples.weights)
     start, n = settings.start, len(examples.weights)
-    known = [] if start is None else [start.choice]
-    if known and _fits(settings, known[0], len(inputs.mean)):
-        choice, path = known[0], []
+    path: list[dict[str, Any]] = []
+    if start is not None and _fits(settings, start.choice, len(inputs.mean)):
+        choice = start.choice
     else:
         settings = replace(settings, start=None)
         if plan.held == [-1] or not settings.max_iter:
             simple = [c for c in choices(inputs, n, settings) if c.form == settings.plain_form]
-            choice, path = simple[-1], []
+            choice = simple[-1]
         else:
             choice, path = choose_form(examples, fold, plan.held, inputs, settings)
     return learn_layers(examples, fold, plan.held, inputs, choice, settings), path

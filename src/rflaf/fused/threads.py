@@ -74,7 +74,8 @@ class _OneBlasThread:
     """BLAS has one thread while anybody is inside; the last to leave restores what was before."""
 
     def __init__(self) -> None:
-        self._lock, self._inside, self._limits = threading.Lock(), 0, None
+        self._lock, self._inside = threading.Lock(), 0
+        self._limits: Any = None
 
     def __enter__(self) -> None:
         with self._lock:

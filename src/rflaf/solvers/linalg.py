@@ -25,7 +25,7 @@ def factorise(matrix: Float64, floor: float = 0.0) -> Float64:
     while np.isfinite(least) and np.isfinite(floor):  # LAPACK takes NaN for an answer
         matrix[at] = diagonal + floor
         try:
-            return np.linalg.cholesky(matrix)  # lets other threads run, unlike scipy's
+            return np.asarray(np.linalg.cholesky(matrix))  # lets other threads run, unlike scipy's
         except np.linalg.LinAlgError:
             floor = max(10 * floor, least)
     raise ValueError("The matrix to factorise is not finite.")

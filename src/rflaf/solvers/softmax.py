@@ -325,14 +325,14 @@ class _Model:
         )
 
     def solution(self, path: list[dict[str, Any]]) -> Solution:
-        found = []
-        for v in (self.v, self.honest):
-            if v is not None and self.problem.rotation is not None:
-                v = np.vstack([self.problem.rotation @ v[:-1], v[-1:]])
-            found.append(v)
-        v, honest = found
+        v = self._unrotated(self.v)
+        honest = None if self.honest is None else self._unrotated(self.honest)
         intercept = v[-1] * self.settings.fit_intercept
         return Solution(v[:-1], intercept, self.chosen, path, honest=honest)
+
+    def _unrotated(self, v: Float64) -> Float64:
+        rotation = self.problem.rotation
+        return v if rotation is None else np.vstack([rotation @ v[:-1], v[-1:]])
 
 
 def _choose(models: list[_Model], path: list[dict[str, Any]]) -> int:
