@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings(
 PACKAGE = str(Path(rflaf.__file__).parent)
 SMALL = {
     **{"n_components": 12, "max_iter": 2, "n_basis": 8, "metric": "diagonal", "random_state": 0},
-    **{"n_members": 2, "n_jobs": 1},  # calls are counted in this thread only
+    **{"n_members": 2, "input_form": "raw", "n_jobs": 1},  # calls are counted in this thread only
 }
 _rng = np.random.default_rng(8)
 X = _rng.standard_normal((260, 3))
@@ -305,7 +305,7 @@ rng = np.random.default_rng(seed)
 X = rng.standard_normal((300, 3))
 tables = [(X, X[:, 0] > 0), (2 * X + 1, X[:, 1] > 0)]
 options = dict(n_components=12, max_iter=2, n_basis=8, n_members=2, metric="diagonal",
-               random_state=0)
+               input_form="raw", random_state=0)
 models = [RFLAFRegressor(**options), RFLAFClassifier(**options),
           RandomFeatures(9000, activation="tanh", projection="orthogonal", random_state=0)]
 sys.setswitchinterval(1e-4)

@@ -90,12 +90,15 @@ def test_intervals_cover_what_they_say(n, noise):
         shares.append(np.mean(np.abs(prediction - y[n:]) < 1.96 * std))
         if n == 1500:
             assert model.noise_ == pytest.approx(noise, rel=0.5 if noise == 0.1 else 0.15)
-    assert 0.92 < np.mean(shares) < 0.98
+    # a little more than 95%: the noise has the errors of single members, not of their mean
+    assert 0.93 < np.mean(shares) < 0.985
 
 
 def test_deviations_grow_away_from_the_rows(rng):
     X = rng.uniform(-1, 1, (400, 2))
-    model = regressor(activation="tanh").fit(X, X[:, 0] + 0.1 * rng.standard_normal(400))
+    model = regressor(n_members=5, activation="tanh").fit(
+        X, X[:, 0] + 0.1 * rng.standard_normal(400)
+    )
     _, std = model.predict(np.array([[0.0, 0.0], [3.0, -3.0]]), return_std=True)
     assert model.noise_ <= std[0] < 1.2 * model.noise_
     assert std[1] > 1.5 * std[0]
@@ -194,7 +197,7 @@ def test_progress(make, friedman, capfd):
     model = make(verbose=1, tol=0.0, metric="full").fit(X, y > 14)
     shown = "".join(capfd.readouterr())
     assert "learning the activation" in shown
-    assert f"{model.n_iter_}/" in shown
+    assert f"{2 * model.n_iter_}/20" in shown  # of two members
     assert "held_out_loss" in shown
     make().fit(X, y > 14)
     assert capfd.readouterr() == ("", "")
@@ -205,7 +208,7 @@ def test_progress_without_tqdm(friedman, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     regressor(verbose=1, max_iter=40, metric="full").fit(X, y)
-    assert "10/40, held out loss" in capsys.readouterr().err
+    assert "40/80, held out loss" in capsys.readouterr().err
 
 
 # ---- RandomFeatures
@@ -233,7 +236,8 @@ def test_a_learned_activation_serves_elsewhere(friedman):
     X, y, new_X, new_y = friedman
     learned = regressor(n_components=100, max_iter=40).fit(X, y).activation_
     model = make_pipeline(
-        RandomFeatures(200, activation=learned, random_state=1), regressor(activation="relu")
+        RandomFeatures(200, activation=learned, random_state=1),
+        regressor(activation="relu", n_members=1),
     )
     assert model.fit(X, y).score(new_X, new_y) > 0.6
     with pytest.raises(ValueError, match="activation"):
