@@ -25,6 +25,7 @@ from rflaf.files import write_whole
 from rflaf.fitting.inputs import InputForm
 from rflaf.fitting.learn import FittedLayer
 from rflaf.fitting.members import FoldPlan, Member
+from rflaf.fitting.noise import NoiseModel
 from rflaf.fitting.regression import RegressionFit, TargetScale
 from rflaf.solvers import NormalEquations
 from rflaf.tabular.model import TableModel
@@ -44,6 +45,7 @@ _OWN_TYPES = (
     FoldPlan,
     InputForm,
     Member,
+    NoiseModel,
     NormalEquations,
     PartialState,
     Polynomial,

@@ -74,7 +74,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         solver: str = "auto",
         fit_intercept: bool = True,
         validation_fraction: float = 0.1,
-        max_iter: int = 64,
+        max_iter: int = 48,
         tol: float = 0.02,
         l1: float = 0.0,
         smoothness: float = 0.0,

@@ -73,7 +73,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         fit_intercept: bool = True,
         class_weight: Any = None,
         validation_fraction: float = 0.1,
-        max_iter: int = 64,
+        max_iter: int = 48,
         tol: float = 0.02,
         l1: float = 0.0,
         smoothness: float = 0.0,
@@ -134,6 +134,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
             form_path_=fit.form_path,
             oof_score_=fit.oof_score,
             temperature_=fit.temperature,
+            feature_importances_=fit.importances,
         )
 
     def decision_function(self, X: Any) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from rflaf.activation import Activation
 from rflaf.bases import Basis
 
 _INSIDE = ("rflaf", "sklearn")
@@ -44,26 +45,25 @@ class InspectionMixin:
     activation_: Any
     metric_: NDArray[Any]
     components_: NDArray[Any]
-    scale_: NDArray[Any]
+    feature_importances_: NDArray[Any]
+    members_: list[Any]
     z_sample_: NDArray[Any]
 
-    @property
-    def feature_importances_(self) -> NDArray[Any]:
-        """The diagonal of L L' over its sum: how much of Z each standardised input makes.
+    def plot_activation(self, ax: Any = None) -> Any:
+        """Draw the learned activation, and under it the histogram of what it is applied to.
 
-        Columns that do not vary, and those that learning has silenced, have (nearly) none.
+        Those of several members are thin, scaled to one height and sign, with their mean.
         """
         check_is_fitted(self)
-        metric = np.asarray(self.metric_)
-        share = np.sum(metric**2, axis=1) if metric.ndim == 2 else metric**2
-        share = np.where(self.scale_ > 0, share, 0.0)
-        total = share.sum()
-        return share / total if total > 0 else share
-
-    def plot_activation(self, ax: Any = None) -> Any:
-        """Draw the learned activation, and under it the histogram of what it is applied to."""
-        check_is_fitted(self)
-        ax = self.activation_.plot(ax, color="C3", lw=2)
+        if len(self.members_) == 1:
+            ax = self.activation_.plot(ax, color="C3", lw=2)
+        else:
+            activations = _alike([member.layer.activation for member in self.members_])
+            for each in activations:
+                ax = each.plot(ax, color="C3", lw=0.7, alpha=0.5)
+            ax = (sum(activations[1:], activations[0]) / len(activations)).plot(
+                ax, color="C3", lw=2
+            )
         below = ax.twinx()
         below.hist(self.z_sample_, bins=60, range=ax.get_xlim(), color="0.6", alpha=0.35)
         below.set_yticks([])
@@ -99,3 +99,15 @@ class InspectionMixin:
             for i in order
         )
         return "\n".join([*lines, f"  inputs         {shown}"])
+
+
+def _alike(activations: list[Activation]) -> list[Activation]:
+    """Activations of the first one's height and sign: f does not change if V does the reverse."""
+    first = activations[0]
+    z = np.linspace(*first.basis.grid, 257)
+    found = []
+    for each in activations:
+        overlap, size = float(first(z) @ each(z)), float(each(z) @ each(z))
+        factor = np.sqrt(float(first(z) @ first(z)) / max(size, 1e-300))
+        found.append(each * float(np.copysign(factor, overlap)))
+    return found

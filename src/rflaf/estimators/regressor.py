@@ -192,6 +192,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
             alpha_path_=fit.alpha_path,
             form_path_=fit.form_path,
             noise_=float(fit.noise[0]) if single else fit.noise,
+            noise_model_=fit.noise_model,
+            feature_importances_=fit.importances,
             oof_prediction_=oof[:, 0] if single and oof is not None else oof,
             oof_score_=fit.oof_score,
             **({} if partial is None else {"_partial": partial}),
@@ -210,14 +212,35 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     def predict_std(self, X: Any) -> Array:
         """The standard deviation of a new observation at each row of X.
 
-        It is the noise that rows outside a member's fold show, and how far the members disagree.
+        It depends on the row, and comes from errors on rows that were not learned from.
         """
-        found = []
-        for x in self._input_blocks(X):
-            scores = np.array([member.scores(x) for member in self.members_])
-            variance = scores.var(axis=0) + np.atleast_1d(self.noise_) ** 2
-            found.append(np.sqrt(variance).astype(x.dtype))
+        found = [self.noise_model_.std(x).astype(x.dtype) for x in self._input_blocks(X)]
         return self._decide(np.concatenate(found))
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Array, Array]:
+        """The ends of intervals that hold a share `coverage` of new observations.
+
+        Their width depends on the row; the share is that of rows which were not learned from.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_friedman1
+        >>> from rflaf import RFLAFRegressor
+        >>> X, y = make_friedman1(1500, noise=1.0, random_state=0)
+        >>> model = RFLAFRegressor(200, random_state=0).fit(X[:1000], y[:1000])
+        >>> low, high = model.predict_interval(X[1000:], coverage=0.8)
+        >>> bool(0.7 < ((low < y[1000:]) & (y[1000:] < high)).mean() < 0.9)
+        True
+        """
+        if not 0 < coverage < 1:
+            raise ValueError(f"'coverage' must lie between 0 and 1. Got {coverage!r}.")
+        low, high = [], []
+        for x in self._input_blocks(X):
+            scores = self._block_scores(x)
+            width = self.noise_model_.width(x, coverage)
+            low.append((scores - width).astype(x.dtype))
+            high.append((scores + width).astype(x.dtype))
+        return self._decide(np.concatenate(low)), self._decide(np.concatenate(high))
 
     def _decide(self, scores: Array) -> Array:
         return scores[:, 0] if self.coef_.ndim == 1 else scores

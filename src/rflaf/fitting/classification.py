@@ -12,6 +12,7 @@ from scipy import optimize
 from rflaf import fused
 from rflaf.fitting import budget
 from rflaf.fitting.classes import ClassEncoding, ClassTally
+from rflaf.fitting.importance import input_importances
 from rflaf.fitting.learn import Examples, FittedLayer
 from rflaf.fitting.members import (
     FoldPlan,
@@ -60,8 +61,7 @@ class ClassificationFit:
         The share of these rows whose class they find.
     temperature : float
         What the scores were divided by, for these rows' sake.
-    sample_numbers : array of int
-        The rows of the sample among all.
+    importances : array of d
     """
 
     members: list[Member]
@@ -71,7 +71,7 @@ class ClassificationFit:
     oof_scores: Array
     oof_score: float
     temperature: float
-    sample_numbers: Array
+    importances: Array
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def _calibrated(
         oof_scores=found / temperature,
         oof_score=score,
         temperature=temperature,
-        sample_numbers=sample.numbers,
+        importances=input_importances(members, sample.x, task.settings.rng(4)),
     )
 
 

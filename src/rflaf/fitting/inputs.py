@@ -72,18 +72,6 @@ class InputForm:
         plain[:, self.ranked] = ranks
         return plain
 
-    def slopes(self, x: Any) -> Array:
-        """The derivative of each column of the result, at rows x, per standard deviation."""
-        out = np.ones((x.shape[0], len(self.origin)))
-        out[:, : len(self.scale)] = self.scale > 0
-        for k, (j, knots, levels) in enumerate(self._columns()):
-            steep = np.diff(levels) / np.diff(knots) * self.scale[j]
-            cell = np.searchsorted(knots, x[:, j], side="right") - 1
-            inside = (cell >= 0) & (cell < len(steep))
-            slope = np.where(inside, steep[np.clip(cell, 0, len(steep) - 1)], 0.0)
-            out[:, len(self.mean) + k if self.name == "both" else j] = slope
-        return out
-
     def _columns(self) -> list[tuple[int, Array, Array]]:
         if self.name == "raw":
             return []

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rflaf.fitting import budget
+from rflaf.fitting.importance import input_importances
 from rflaf.fitting.learn import Examples, FittedLayer
 from rflaf.fitting.members import (
     FoldPlan,
@@ -19,6 +20,7 @@ from rflaf.fitting.members import (
     resolve,
     rotations,
 )
+from rflaf.fitting.noise import NoiseModel, constant_noise, fit_noise
 from rflaf.fitting.settings import FitSettings
 from rflaf.fused.threads import parallel, use_threads
 from rflaf.rows import ArrayRows, Block, Rows, Sample
@@ -75,6 +77,9 @@ class RegressionFit:
         The rows of the sample among all.
     noise : array of C
         Standard deviation of the targets about the out-of-fold predictions.
+    noise_model : NoiseModel
+        The same as a function of the inputs.
+    importances : array of d
     sums, plan, rows_seen, first_rows, block_rows
         What more rows go on from: sums over rows for each member, the folds, the rows read so far,
         those that were learned from, and how many are taken at once.
@@ -88,6 +93,8 @@ class RegressionFit:
     oof_score: float
     sample_numbers: Array
     noise: Array
+    noise_model: NoiseModel
+    importances: Array
     plan: FoldPlan
     rows_seen: int
     first_rows: int
@@ -281,7 +288,9 @@ def _solve(
     judges = [
         _member(task, k, v, alphas[k], settings) for k, v in enumerate(honest) if v is not None
     ]
-    return _with_oof(members, judges, task.target, plan, sample, noise, path, first_rows)
+    return _with_oof(
+        members, judges, task.target, plan, sample, noise, path, first_rows, settings.rng(4)
+    )
 
 
 def _noise(
@@ -333,10 +342,12 @@ def _with_oof(
     noise: Array,
     path: list[dict[str, Any]],
     first_rows: int,
+    rng: np.random.Generator,
 ) -> RegressionFit:
     """The fit, with out-of-fold predictions for the sample's rows, and their R²."""
     score, numbers = float("nan"), np.zeros(0, np.int64)
     found = np.zeros((0, len(target.mean)))
+    noise_model, importances = constant_noise(noise), np.zeros(0)
     if sample is not None:
         fold, numbers = plan.folds(sample.keys), sample.numbers
         found = np.full((len(fold), len(target.mean)), np.nan)
@@ -345,9 +356,14 @@ def _with_oof(
             if at.any():
                 found[at] = judge.scores(sample.x[at])
         seen = np.isfinite(found[:, 0])
+        importances = input_importances(members, sample.x, rng)
         if seen.any():
             y, weights = target.scaled(sample.y)[seen], sample.weights[seen]
             error = (found[seen] - target.mean) / target.scale - y
+            model = fit_noise(members[0].layer, sample.x[seen], error)
+            noise_model = replace(
+                model, unit=model.unit * target.scale, quantiles=model.quantiles * target.scale
+            )
             mean = np.average(y, axis=0, weights=weights)
             spread = np.average((y - mean) ** 2, axis=0, weights=weights)
             loss = np.average(error**2, axis=0, weights=weights)
@@ -361,6 +377,8 @@ def _with_oof(
         oof_score=score,
         sample_numbers=numbers,
         noise=noise,
+        noise_model=noise_model,
+        importances=importances,
         plan=plan,
         rows_seen=0,
         first_rows=first_rows,
@@ -418,4 +436,6 @@ def _solve_wide(
     if solution.honest is not None:
         v = solution.honest
         judges = [in_units(layer, v[:-1], v[-1], solution.alpha, target, settings)]
-    return _with_oof([member], judges, target, plan, sample, noise, solution.path, sample.used)
+    return _with_oof(
+        [member], judges, target, plan, sample, noise, solution.path, sample.used, settings.rng(4)
+    )

@@ -65,7 +65,7 @@ class LearnSettings:
     fit_intercept: bool = True
     l1: float = 0.0
     smoothness: float = 0.0
-    max_iter: int = 64
+    max_iter: int = 48
     tol: float = 0.02
     sketches: int = 2
 

@@ -44,7 +44,7 @@ Callback = Callable[[Record], None] | None
 TURNS = 3  # of the metric by the gradients of the solution, before the first step
 _ROUND = 16  # steps
 # Work of a sketch, about rows × features², and rate of the steps, for each size
-_SIZES = ((4e8, 0.1), (6e9, 0.05))
+_SIZES = ((1e8, 0.1), (6e9, 0.05))
 _WIDE_SIZES = (*_SIZES, (3.2e10, 0.05))
 _NARROW = 5000  # features; more of them are worth larger sketches
 _MOST_TARGETS = 12  # more are mixed down to this many, at random, while the activation is learned
