@@ -80,6 +80,7 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
+                _take_control()
                 self._limits = _blas().limit(limits=1, user_api="blas")
             self._inside += 1
 
@@ -87,8 +88,21 @@ class _OneBlasThread:
         with self._lock:
             self._inside -= 1
             if not self._inside and self._limits is not None:
+                _take_control()  # from the one who came first
                 self._limits.restore_original_limits()
                 self._limits = None
+                _take_control()
+
+
+def _take_control() -> None:
+    """Let any thread set the threads of BLAS.
+
+    threadpoolctl (3.8 does) leaves that to the thread which has done it first, and ignores what
+    others ask for.
+    """
+    for library in _blas().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
 
 
 @lru_cache(maxsize=1)
