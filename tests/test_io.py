@@ -162,8 +162,9 @@ def test_fitted_attributes_and_private_state_come_back(how, tmp_path):
     assert other.get_params() == model.get_params()
     assert other._partial.seed == model._partial.seed
     assert other._partial.fit.rows_seen == model._partial.fit.rows_seen == 120
-    for mine, its in zip(model._partial.fit.folds, other._partial.fit.folds, strict=True):
-        np.testing.assert_array_equal(its.gram, mine.gram)
+    for mine, its in zip(model._partial.fit.sums, other._partial.fit.sums, strict=True):
+        for one, same in zip(mine, its, strict=True):
+            np.testing.assert_array_equal(same.gram, one.gram)
     with pytest.raises(ValueError, match="read-only"):
         other.activation_.coefficients[0] = 1
 

@@ -22,8 +22,14 @@ pytestmark = pytest.mark.filterwarnings(
 
 PACKAGE = str(Path(rflaf.__file__).parent)
 SMALL = {
-    **{"n_components": 12, "max_iter": 2, "n_basis": 8, "metric": "diagonal", "random_state": 0},
-    **{"n_members": 2, "input_form": "raw", "n_jobs": 1},  # calls are counted in this thread only
+    "n_components": 12,
+    "max_iter": 2,
+    "n_basis": 8,
+    "metric": "diagonal",
+    "random_state": 0,
+    "n_members": 2,
+    "input_form": "raw",
+    "n_jobs": 1,  # calls are counted in this thread only
 }
 _rng = np.random.default_rng(8)
 X = _rng.standard_normal((260, 3))
