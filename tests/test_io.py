@@ -63,9 +63,16 @@ def with_weights():
     return regressor(metric="diagonal").fit(X, y, sample_weight=np.linspace(0, 2, N))
 
 
-def partly_fitted():
+def partly_fitted(**parameters):
     X, y = data()
-    return regressor().partial_fit(X[:120], y[:120])
+    return regressor(**parameters).partial_fit(X[:120], y[:120])
+
+
+def with_members(form, members, kind=None):
+    X, y = data()
+    if kind is not None:
+        return classifier(input_form=form, n_members=members).fit(X, labels())
+    return regressor(input_form=form, n_members=members).fit(X, y)
 
 
 # each is made when its test runs
@@ -86,6 +93,13 @@ MODELS = {
     "few rows": lambda: regressor().fit(*(part[:20] for part in data())),
     "sparse": lambda: regressor(activation="cos").fit(sparse.csr_array(data()[0]), data()[1]),
     "partial_fit": partly_fitted,
+    "partial_fit of members": lambda: partly_fitted(n_members=3, input_form="both"),
+    "one member": lambda: with_members("raw", 1),
+    "members": lambda: with_members("raw", 3),
+    "members, both forms": lambda: with_members("both", 3),
+    "members, ranks": lambda: with_members("ranks", 3),
+    "members of classes, both forms": lambda: with_members("both", 3, "classes"),
+    "members of classes, ranks": lambda: with_members("ranks", 2, "classes"),
     "RandomState": lambda: regressor(random_state=np.random.RandomState(3)).fit(*data()),
     "two classes": lambda: classifier().fit(data()[0], data()[1] > 0.5),
     "many classes": lambda: classifier(class_weight="balanced").fit(data()[0], labels()),
@@ -163,21 +177,56 @@ def test_fitted_attributes_and_private_state_come_back(how, tmp_path):
     assert other._partial.seed == model._partial.seed
     assert other._partial.fit.rows_seen == model._partial.fit.rows_seen == 120
     for mine, its in zip(model._partial.fit.sums, other._partial.fit.sums, strict=True):
-        for one, same in zip(mine, its, strict=True):
-            np.testing.assert_array_equal(same.gram, one.gram)
+        for a, b in zip(mine, its, strict=True):
+            np.testing.assert_array_equal(b.gram, a.gram)
+            np.testing.assert_array_equal(b.moment, a.moment)
+            assert (b.weight, b.rows, b.single) == (a.weight, a.rows, a.single)
     with pytest.raises(ValueError, match="read-only"):
         other.activation_.coefficients[0] = 1
 
 
-def test_adding_rows_goes_on_after_loading(tmp_path):
+@pytest.mark.parametrize("form", ["raw", "both", "ranks"])
+@pytest.mark.parametrize("members", [1, 3])
+def test_adding_rows_goes_on_after_loading(form, members, tmp_path):
     X, y = data()
-    model = partly_fitted()
+    model = partly_fitted(input_form=form, n_members=members)
     save(model, tmp_path / "m")
-    other = load(tmp_path / "m").partial_fit(X[120:], y[120:])
-    before = model.predict(X)
-    model.partial_fit(X[120:], y[120:])
-    assert not np.array_equal(before, model.predict(X))
-    assert_identical(model, other, X)
+    other = load(tmp_path / "m")
+    for rows in (slice(120, 150), slice(150, None)):
+        before = model.predict(X)
+        model.partial_fit(X[rows], y[rows])
+        other.partial_fit(X[rows], y[rows])
+        assert not np.array_equal(before, model.predict(X))
+        assert_identical(model, other, X)
+        save(other, tmp_path / "m")
+        other = load(tmp_path / "m")
+
+
+def test_what_members_hold_comes_back(tmp_path):
+    model = with_members("both", 3)
+    save(model, tmp_path / "m")
+    other = load(tmp_path / "m")
+    assert len(other.members_) == 3
+    for mine, its in zip(model.members_, other.members_, strict=True):
+        assert its.layer.activation == mine.layer.activation
+        assert (its.alpha, its.layer.kind) == (mine.alpha, mine.layer.kind)
+        assert its.layer.form.name == "both"
+        for name in ("knots", "levels"):
+            pairs = zip(getattr(mine.layer.form, name), getattr(its.layer.form, name), strict=True)
+            assert all(np.array_equal(a, b) for a, b in pairs)
+        np.testing.assert_array_equal(its.layer.components, mine.layer.components)
+        np.testing.assert_array_equal(its.coef, mine.coef)
+    assert other.summary() == model.summary()
+    np.testing.assert_array_equal(other.oof_prediction_, model.oof_prediction_)
+
+
+def test_a_file_is_little_more_than_its_numbers(tmp_path):
+    """Each array once, also where several attributes hold it, and a short description."""
+    model = with_members("both", 3)
+    parts = [member.layer for member in model.members_]
+    held = sum(p.components.nbytes + p.z_sample.nbytes + p.metric.nbytes for p in parts)
+    save(model, tmp_path / "m")
+    assert os.path.getsize(tmp_path / "m") < held + 60_000
 
 
 @pytest.mark.parametrize("basis", ALL_BASES, ids=repr)

@@ -13,8 +13,10 @@ import hashlib
 import os
 import re
 import struct
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 from rflaf._version import __version__
 from rflaf.activation import Activation
@@ -103,7 +105,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     skops = require_skops()
     name = type(model).__name__
     try:
-        data = skops.dumps(model)
+        data = _packed(skops.dumps(model))
         untrusted = skops.get_untrusted_types(data=data)
     except Exception as error:  # skops raises what the object at hand made it raise
         raise ValueError(f"This {name} cannot be saved: {error}") from error
@@ -166,6 +168,16 @@ def require_skops() -> Any:
 
 def _foreign(types: list[str]) -> list[str]:
     return sorted(set(types) - _TRUSTED)
+
+
+def _packed(data: bytes) -> bytes:
+    """The zip file with its description, long and much the same all over, compressed."""
+    buffer = BytesIO()
+    with ZipFile(BytesIO(data)) as given, ZipFile(buffer, "w") as packed:
+        for entry in given.infolist():
+            method = ZIP_DEFLATED if entry.filename.endswith(".json") else ZIP_STORED
+            packed.writestr(entry, given.read(entry), method)
+    return buffer.getvalue()
 
 
 def _signed(data: bytes) -> bytes:

@@ -198,7 +198,23 @@ def test_compare_writes_its_table(here):
                "--out", "scores.csv").output  # fmt: skip
     assert "gradient boosting" in said
     assert re.search(r"-?\d\.\d{4} ± \d\.\d{4}", said)
-    assert len(pd.read_csv("scores.csv")) == 5
+    written = pd.read_csv("scores.csv")
+    assert list(written) == ["model", "score", "mean", "sd", "fit_seconds", "predict_seconds"]
+    assert len(written) == 5
+    assert set(written["score"]) == {"R²"}
+
+
+def test_without_components_their_number_follows_from_the_rows(here):
+    assert "as many as suit the rows" in re.sub(r"[\s│]+", " ", run("fit", "--help").output)
+    table(300).to_csv("train.csv", index=False)
+    run("fit", "train.csv", "--target", "y", "--validation", 0)
+    estimator = rflaf.load("model.skops").estimator
+    assert estimator.n_components == "auto"
+    assert estimator.components_.shape[1] == 500
+    assert len(estimator.members_) == 5
+    said = run("inspect", "model.skops").output
+    assert "500 random features" in said
+    assert "5 members" in said
 
 
 def test_plan_both_ways():

@@ -130,6 +130,22 @@ def test_importances_show_idle_columns(metric, rng):
     assert importances[5] == 0
 
 
+@pytest.mark.parametrize("form", ["raw", "both", "ranks"])
+@pytest.mark.parametrize("metric", ["full", "diagonal", "none"])
+def test_every_form_has_importances_and_a_summary(form, metric, friedman):
+    X, y, _, _ = friedman
+    X = np.column_stack([X, np.full(len(X), 3.0)])
+    model = regressor(input_form=form, metric=metric, n_members=2, max_iter=2).fit(X, y)
+    shares = model.feature_importances_
+    assert shares.shape == (11,)
+    assert shares.sum() == pytest.approx(1)
+    assert shares[10] == 0
+    text = model.summary()
+    assert "40 random features of 11 inputs, 2 members" in text
+    expected = {"raw": "standardised\n", "both": "standardised, and ranks\n", "ranks": " ranks\n"}
+    assert expected[form] in text
+
+
 def test_coverage_warns(friedman):
     X, y, _, _ = friedman
     with pytest.warns(UserWarning, match=r"Only \d+% of the projected inputs lie inside the grid"):

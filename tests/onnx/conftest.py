@@ -2,6 +2,7 @@
 
 import copy
 import importlib.util
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -49,24 +50,35 @@ def data():
 
 
 @cache
-def regressor(activation="rbf", targets=1):
+def regressor(activation="rbf", targets=1, **parameters):
     X, y = data()
     y = y if targets == 1 else np.column_stack([y, 100 * y**2, X[:, 0]])
-    return RFLAFRegressor(activation=activation, n_basis=9, **SMALL).fit(X, y)
+    return RFLAFRegressor(activation=activation, n_basis=9, **SMALL, **parameters).fit(X, y)
+
+
+def with_members(model, change):
+    """The model with other members, each as `change` makes it."""
+    model = copy.copy(model)
+    model.members_ = [change(member) for member in model.members_]
+    return model
 
 
 def with_activation(model, name, rng):
     """The model with another activation, as if it had been learned, and scores of order one."""
     basis = get_basis(name, 9)
-    model = copy.copy(model)
-    model.activation_ = Activation(basis, rng.standard_normal(9) if basis.learnable else None)
-    model.intercept_ = np.zeros_like(model.intercept_)
-    model.coef_ = model.coef_ / np.abs(model.decision_function(data()[0])).max() * 3
-    return model
+
+    def other(member):
+        sigma = Activation(basis, rng.standard_normal(9) if basis.learnable else None)
+        layer = replace(member.layer, activation=sigma)
+        return replace(member, layer=layer, intercept=np.zeros_like(member.intercept))
+
+    model = with_members(model, other)
+    size = np.abs(model.decision_function(data()[0])).max() / 3
+    return with_members(model, lambda member: replace(member, coef=member.coef / size))
 
 
 @cache
-def classifier(kind="integers"):
+def classifier(kind="integers", **parameters):
     X, y = data()
     classes = {
         "integers": np.array([7, -3, 20]),
@@ -78,4 +90,4 @@ def classifier(kind="integers"):
         "unsigned": np.array([1, 2], dtype=np.uint8),
     }[kind]
     level = np.searchsorted(np.quantile(y, np.arange(1, len(classes)) / len(classes)), y)
-    return RFLAFClassifier(n_basis=9, **SMALL).fit(X, classes[level])
+    return RFLAFClassifier(n_basis=9, **SMALL, **parameters).fit(X, classes[level])

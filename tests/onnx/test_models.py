@@ -1,6 +1,8 @@
 """Exported graphs give what the models give."""
 
 import os
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import onnx
@@ -8,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rflaf import Activation, RandomFeatures, RFLAFClassifier, RFLAFRegressor
+from rflaf import Activation, RandomFeatures, RFLAFRegressor
 from rflaf.bases import FIXED_ACTIVATIONS, RBF, Fixed, Polynomial
+from rflaf.fitting.inputs import FORMS, measure_inputs
 from rflaf.onnx import export
 from rflaf.onnx.activations import FORMULAS, add_activation
+from rflaf.onnx.forms import add_inputs
 from rflaf.onnx.graph import Graph
 from tests.conftest import ALL_BASES
 from tests.onnx.conftest import (
@@ -25,6 +29,7 @@ from tests.onnx.conftest import (
     run,
     session,
     with_activation,
+    with_members,
 )
 
 # ---- the activation alone -----------------------------------------------------------------------
@@ -72,6 +77,43 @@ def test_every_fixed_activation_has_a_formula():
     assert set(FORMULAS) == set(FIXED_ACTIVATIONS)
 
 
+# ---- the forms of the inputs --------------------------------------------------------------------
+
+
+@cache
+def columns():
+    """Columns of every kind: many values, ties, few values, one value, long tails."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((400, 8))
+    x[:, 1] = np.round(x[:, 1], 1)
+    x[:, 2] = rng.integers(0, 3, 400)
+    x[:, 3] = 7.0
+    x[:, 4] = np.exp(6 * x[:, 4])
+    x[:, 5] = np.maximum(x[:, 5], 0)
+    x[:, 6] = 1e9 + x[:, 6]
+    return x
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("kept", [[0, 1, 2, 3, 4, 5, 6, 7], [0, 4], [2, 3]])
+def test_form_of_the_inputs_is_that_of_the_model(name, kept):
+    """To rounding, at the knots and beyond them, too."""
+    x = columns()[:, kept]
+    form = replace(measure_inputs(x, np.ones(len(x))), name=name)
+    graph = Graph("float64")
+    made, order = add_inputs(graph, form, "X")
+    graph.output("made", made, np.float64, "n", len(order))
+    model = graph.model(x.shape[1], "test", "0")
+    onnx.checker.check_model(model, full_check=True)
+    far = x[:20] * np.array([[30.0], [-1e8], [1e280], [-1e280]]).repeat(5, axis=0)
+    at_knots = np.repeat(x[:1], 65, axis=0)
+    for j, knots in zip(form.ranked, form.knots, strict=True):
+        at_knots[: len(knots), j] = knots
+    rows = np.concatenate([x, far, at_knots, np.nextafter(at_knots, np.inf)])
+    got = session(model.SerializeToString()).run(["made"], {"X": rows})[0]
+    np.testing.assert_allclose(got, form(rows, np.float64)[:, order], rtol=1e-14, atol=1e-14)
+
+
 # ---- the estimators -----------------------------------------------------------------------------
 
 
@@ -115,6 +157,46 @@ def test_several_targets_of_different_units(tmp_path):
     assert run(path, X[:0])["prediction"].shape == (0, 3)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_members_and_forms(form, members, dtype, tmp_path):
+    X, _ = data()
+    path, chosen = tmp_path / "model.onnx", {"input_form": form, "n_members": members}
+    model = regressor(**chosen)
+    assert len(model.members_) == members
+    assert model.members_[0].layer.form.name == form
+    export(model, path, dtype=dtype, check=X)
+    assert_close(run(path, X, dtype)["prediction"], model.predict(X))
+    about = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
+    assert (about["n_members"], about["input_form"]) == (str(members), form)
+    for kind in ("integers", "two integers"):
+        model = classifier(kind, **chosen)
+        export(model, path, dtype=dtype, check=X)
+        assert_same_classes(path, model, X, dtype)
+
+
+def test_columns_of_every_kind(tmp_path):
+    X = columns()
+    y = np.column_stack([X[:, 0] * X[:, 1], 1e4 * np.log(X[:, 4])])
+    for form in ("both", "ranks"):
+        model = RFLAFRegressor(**SMALL, input_form=form, n_members=2).fit(X, y)
+        export(model, tmp_path / "model.onnx", dtype="float64", check=X)
+        got = run(tmp_path / "model.onnx", X, "float64")["prediction"]
+        for k, expected in enumerate(model.predict(X).T):
+            assert_close(got[:, k], expected)
+
+
+def test_members_share_their_inputs(tmp_path):
+    """Which are the same for all: there is one bisection, and one table of each kind."""
+    counts = []
+    for members in (1, 3):
+        export(regressor(input_form="both", n_members=members), tmp_path / "model.onnx")
+        nodes = onnx.load(tmp_path / "model.onnx").graph.node
+        counts.append(sum(node.op_type in ("GreaterOrEqual", "Where") for node in nodes))
+    assert counts[0] == counts[1] > 2
+
+
 def test_activation_that_is_given(tmp_path, rng):
     X, y = data()
     sigma = Activation(RBF(17), rng.standard_normal(17))
@@ -156,14 +238,13 @@ def test_classes_of_every_kind(kind, label_type, tmp_path):
 def test_probabilities_are_never_zero_and_small_ones_are_right(kind, tmp_path):
     X, _ = data()
     model = classifier(kind)
-    sharp = RFLAFClassifier(n_basis=9, **SMALL)
-    sharp.__dict__.update({**model.__dict__, "coef_": model.coef_ * 400})
+    sharp = with_members(model, lambda member: replace(member, coef=member.coef * 400))
     export(sharp, tmp_path / "model.onnx", dtype="float64")
     p = run(tmp_path / "model.onnx", X, "float64")["probabilities"]
     expected = sharp.predict_log_proba(X)
     assert expected.min() < -100
     np.testing.assert_allclose(np.log(p), expected, rtol=1e-3, atol=0.05)
-    sharp.coef_ = model.coef_ * 1e6
+    sharp = with_members(model, lambda member: replace(member, coef=member.coef * 1e6))
     export(sharp, tmp_path / "model.onnx")
     p = run(tmp_path / "model.onnx", X)["probabilities"]
     assert p.min() == np.finfo(np.float32).tiny
@@ -184,10 +265,11 @@ def test_random_features(activation, standardise, tmp_path):
 def test_rows_far_from_those_of_the_fit(activation, size, tmp_path):
     """Further out than the standardised inputs are cut off, too."""
     X, _ = data()
-    model, path = regressor(activation), tmp_path / "model.onnx"
-    export(model, path, dtype="float64")
-    rows = X[:20] * size
-    assert_close(run(path, rows, "float64")["prediction"], model.predict(rows))
+    path, rows = tmp_path / "model.onnx", X[:20] * size
+    for form in ("raw", "both"):
+        model = regressor(activation, input_form=form)
+        export(model, path, dtype="float64")
+        assert_close(run(path, rows, "float64")["prediction"], model.predict(rows))
 
 
 def test_large_offsets(tmp_path):
@@ -206,7 +288,7 @@ def test_large_offsets(tmp_path):
 @pytest.mark.parametrize("activation", ["rbf", "polynomial", "relu"])
 def test_rows_that_are_not_finite_give_nan_and_leave_others_alone(bad, activation, tmp_path):
     X, _ = data()
-    model, path = regressor(activation), tmp_path / "model.onnx"
+    model, path = regressor(activation, input_form="both"), tmp_path / "model.onnx"
     export(model, path)
     rows = X[:5].copy()
     rows[2, 1] = bad

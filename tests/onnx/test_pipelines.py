@@ -144,6 +144,19 @@ def test_unknown_categories(handling, tmp_path):
         assert np.isnan(got[1])
 
 
+@pytest.mark.parametrize("form", ["both", "ranks"])
+def test_members_and_forms_after_other_steps(form, tmp_path):
+    X, y = holes()
+    numeric = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
+    columns = make_column_transformer((numeric, [0, 1, 2]), (OneHotEncoder(), [3]))
+    last = RFLAFClassifier(**SMALL, input_form=form, n_members=2)
+    model = make_pipeline(columns, last).fit(X, np.digitize(y, [-0.5, 0.5]))
+    for dtype in DTYPES:
+        export(model, tmp_path / "model.onnx", dtype=dtype, check=X)
+        got = run(tmp_path / "model.onnx", X, dtype)["probabilities"]
+        assert_close(got, model.predict_proba(X))
+
+
 def test_random_features_in_the_middle(tmp_path):
     X, y = data()
     inner = RandomFeatures(20, activation="tanh", random_state=0)

@@ -137,7 +137,7 @@ def test_compare(target):
     frame = table().dropna()
     lines = list(compare_models(frame, target, n_components=20, folds=2))
     assert len({line.model for line in lines}) == 5
-    assert {line.metric for line in lines} == {"R²" if target == "y" else "accuracy"}
+    assert {line.score for line in lines} == {"R²" if target == "y" else "accuracy"}
     assert all(len(line.scores) == 2 and line.fit_seconds > 0 for line in lines)
     assert lines[0].sd == pytest.approx(np.std(lines[0].scores, ddof=1))
 

@@ -27,7 +27,7 @@ def compare(
     table: TableFile,
     target: Target,
     task: TaskOption = TaskName.auto,
-    components: Components = 1000,
+    components: Components = None,
     folds: Annotated[int, typer.Option(min=2, help="Of the cross-validation.")] = 5,
     seed: Seed = 0,
     drop: Drop = None,
@@ -49,13 +49,13 @@ def compare(
             target,
             task=task.value,
             drop=drop or (),
-            n_components=components,
+            n_components=components or "auto",
             folds=folds,
             seed=seed,
         ):
             lines.append(line)
             progress.update(progress.task_ids[0], description=f"{line.model}: {line.mean:.4f}")
-    score = lines[0].metric
+    score = lines[0].score
     show_table(
         f"{score} of {target!r} on held-out rows, {folds} folds: mean ± standard deviation",
         ["model", score, "fit, s", "predict, s"],
@@ -70,6 +70,6 @@ def compare(
 
         from rflaf.tabular import write_table
 
-        columns = ("model", "metric", "mean", "sd", "fit_seconds", "predict_seconds")
+        columns = ("model", "score", "mean", "sd", "fit_seconds", "predict_seconds")
         write_table(pd.DataFrame([{c: getattr(m, c) for c in columns} for m in lines]), out)
         say(f"Table: {out}")

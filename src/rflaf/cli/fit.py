@@ -28,7 +28,7 @@ def fit(
     target: Target,
     task: TaskOption = TaskName.auto,
     out: Annotated[Path, typer.Option(help="The model file to write.")] = Path("model.skops"),
-    components: Components = 1000,
+    components: Components = None,
     activation: Annotated[
         str,
         typer.Option(help="A basis to learn in (rbf, bspline, chebyshev) or a fixed activation."),
@@ -57,7 +57,7 @@ def fit(
             target,
             task=task.value,
             drop=drop or (),
-            n_components=components,
+            n_components=components or "auto",
             activation=activation,
             n_basis=basis_functions,
             metric=metric,

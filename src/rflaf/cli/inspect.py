@@ -61,7 +61,7 @@ def _describe_table(model: Any) -> None:
     shown = list(shares.items())[:SHOWN_COLUMNS]
     rows = [(name, model.columns[name], f"{share:.1%}") for name, share in shown]
     left = len(shares) - len(shown)
-    title = "Columns, by their share in what the activation is applied to"
+    title = "Columns, by how far predictions move when an input is shuffled"
     show_table(title + (f"; {left} more" if left else ""), ["column", "kind", "share"], rows)
 
 

@@ -34,7 +34,10 @@ Missing = Annotated[
     ),
 ]
 Separator = Annotated[str, typer.Option("--sep", help="Between the fields of a CSV file.")]
-Components = Annotated[int, typer.Option(min=1, help="Random features.")]
+Components = Annotated[
+    int | None,
+    typer.Option(min=1, show_default="as many as suit the rows", help="Random features."),
+]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all random draws.")]
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rflaf.activation import Activation
 from rflaf.bases import Basis
+from rflaf.fitting import Member
 
 _INSIDE = ("rflaf", "sklearn")
 _LEAST_COVERAGE = 0.8  # of the grid; with less the activation says little about the rows
@@ -43,10 +44,10 @@ class InspectionMixin:
     """Importances, the activation's picture, a summary."""
 
     activation_: Any
-    metric_: NDArray[Any]
+    members_: list[Member]
     components_: NDArray[Any]
     feature_importances_: NDArray[Any]
-    members_: list[Any]
+    scale_: NDArray[Any]
     z_sample_: NDArray[Any]
 
     def plot_activation(self, ax: Any = None) -> Any:
@@ -78,9 +79,11 @@ class InspectionMixin:
         check_is_fitted(self)
         model: Any = self
         losses = [record["loss"] for record in model.history_]
+        members, forms = len(self.members_), {"both": "standardised, and ranks", "ranks": "ranks"}
         lines = [
             f"{type(self).__name__}: {self.components_.shape[1]} random features of "
-            f"{self.components_.shape[0]} inputs",
+            f"{len(self.scale_)} inputs{f', {members} members' if members > 1 else ''}",
+            f"  input form     {forms.get(model.input_form_, 'standardised')}",
             f"  activation     {self.activation_.basis!r}",
             f"  metric         {model.metric_kind_}",
             f"  alpha          {model.alpha_:.3g}",
@@ -93,10 +96,10 @@ class InspectionMixin:
                 f"{np.mean(losses[:edge]):.4g} -> {np.mean(losses[-edge:]):.4g}"
             )
         names = getattr(self, "feature_names_in_", None)
-        order = np.argsort(self.feature_importances_)[::-1][:5]
+        shares = self.feature_importances_
         shown = ", ".join(
-            f"{names[i] if names is not None else f'x{i}'} {self.feature_importances_[i]:.0%}"
-            for i in order
+            f"{names[i] if names is not None else f'x{i}'} {shares[i]:.0%}"
+            for i in np.argsort(shares)[::-1][:5]
         )
         return "\n".join([*lines, f"  inputs         {shown}"])
 

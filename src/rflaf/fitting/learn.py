@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +31,19 @@ from rflaf.solvers.varpro import TURNS, learn_activation
 
 Array = NDArray[Any]
 
-_TRIAL_STEPS = 10  # of learning, for each form and kind that is tried
-_TRIAL_ROWS = 6000  # at most, in a trial
-_TRIAL_FEATURES = 400  # by whose ridge solution a trial is judged
+
+class TrialSize(NamedTuple):
+    """Steps of learning, rows at most, and features by whose ridge solution a trial is judged."""
+
+    steps: int
+    rows: int
+    features: int
+
+
+_TRIALS = (TrialSize(10, 6000, 400), TrialSize(24, 12_000, 800))
+_NEAR = 0.05  # of the best loss: what is nearer than that is tried again,
+_FINALISTS = 3  # if it is among the best few
 _WELL_TRIED = 2500  # rows up to which a trial is judged on two folds: one alone is too few rows
-_WORTH = 0.01  # of the loss: what a form with more unknowns must gain on one with fewer
 MOST_INPUTS = {"full": 128, "diagonal": 512}  # more of them are too many unknowns
 
 
@@ -141,38 +149,56 @@ def choose_form(
     """The form and the kind with the least error on rows that they have not learned from.
 
     Each is learned in short, on rows outside a fold, and judged on those inside by a ridge
-    regression. Returns what was tried, too.
+    regression. Those near the best are tried again at more length. Returns what was tried, too.
     """
     n = len(rows.weights)
     options = choices(inputs, n, settings)
-    if len(options) == 1:
-        return options[0], []
     held_folds = held_folds[:2] if n <= _WELL_TRIED else held_folds[:1]
+    path: list[dict[str, Any]] = []
+    for size in _TRIALS:
+        if len(options) == 1:
+            break
+        losses = _try_all(options, rows, fold, held_folds, inputs, settings, size)
+        path += [
+            {"form": c.form, "kind": c.kind, "steps": size.steps, "loss": loss}
+            for c, loss in zip(options, losses)
+        ]
+        # of equals the one with fewest unknowns
+        order = sorted(range(len(options)), key=lambda k: (losses[k], k))
+        limit = (1 + _NEAR) * losses[order[0]]
+        options = [options[k] for k in order if losses[k] <= limit][:_FINALISTS]
+    return options[0], path
+
+
+def _try_all(
+    options: list[Choice],
+    rows: Examples,
+    fold: Array,
+    held_folds: list[int],
+    inputs: InputForm,
+    settings: FitSettings,
+    size: TrialSize,
+) -> list[float]:
+    """The mean held-out error of each, over some folds."""
     forms = list(dict.fromkeys(choice.form for choice in options))
     trials = [(form, held) for form in forms for held in held_folds]
-    losses: dict[Choice, list[float]] = {choice: [] for choice in options}
+    found: list[Any] = [None] * len(trials)
     with Progress("choosing the form of the inputs", len(trials), settings.verbose) as progress:
-        found: list[Any] = [None] * len(trials)
 
         def task(k: int) -> None:
             form, held = trials[k]
             kinds = [choice.kind for choice in options if choice.form == form]
             rng = settings.rng(2, held)
             shape = replace(inputs, name=form)
-            found[k] = _trial(rows, fold == held, shape, kinds, settings, rng)
+            found[k] = _trial(rows, fold == held, shape, kinds, settings, size, rng)
             progress.step({"loss": min(found[k].values())})
 
         parallel(task, len(trials))
+    losses: dict[Choice, list[float]] = {choice: [] for choice in options}
     for (form, _), by_kind in zip(trials, found):
         for kind, loss in by_kind.items():
             losses[Choice(form, kind)].append(loss)
-    means = [float(np.mean(losses[choice])) for choice in options]
-    path = [{"form": c.form, "kind": c.kind, "loss": loss} for c, loss in zip(options, means)]
-    best = 0
-    for k in range(1, len(options)):
-        if means[k] < (1 - _WORTH) * means[best]:
-            best = k
-    return options[best], path
+    return [float(np.mean(losses[choice])) for choice in options]
 
 
 def _trial(
@@ -181,20 +207,19 @@ def _trial(
     form: InputForm,
     kinds: list[Kind],
     settings: FitSettings,
+    size: TrialSize,
     rng: np.random.Generator,
 ) -> dict[Kind, float]:
     """The held-out error of kinds of metric, learned in short on the other rows from one start."""
-    fit_rows = _some(np.flatnonzero(~held), _TRIAL_ROWS, rng)
-    held_rows = _some(np.flatnonzero(held), _TRIAL_ROWS, rng)
-    fit, judge = rows.at(fit_rows), rows.at(held_rows)
+    fit = rows.at(_some(np.flatnonzero(~held), size.rows, rng))
+    judge = rows.at(_some(np.flatnonzero(held), size.rows, rng))
     x, x_held = form(fit.x, np.float32), form(judge.x, np.float32)
     y, y_held = fit.y.astype(np.float32), judge.y.astype(np.float32)
-    w = draw(
-        settings.projection, x.shape[1], min(settings.components, _TRIAL_FEATURES), rng, np.float32
-    )
+    m = min(settings.components, size.features)
+    w = draw(settings.projection, x.shape[1], m, rng, np.float32)
     problem = Problem(x, y, fit.weights, w, form.scales)
     sketch = Sketch(x, y, fit.weights, x_held, y_held, judge.weights, w)
-    rule = learn_settings(settings, max_iter=min(_TRIAL_STEPS, settings.max_iter))
+    rule = learn_settings(settings, max_iter=min(size.steps, settings.max_iter))
     basis, given = settings.basis, settings.coefficients
     fixed = not basis.learnable or given is not None
     if fixed:
@@ -209,7 +234,7 @@ def _trial(
             learned = learn_activation(
                 problem, basis, kind, rule, rng=rng, start=first, turns=TURNS
             )
-        around = learned.alpha * 4.0 ** np.arange(-1, 2)
+        around = learned.alpha * 4.0 ** np.arange(-1, 4)
         alphas = around if settings.alpha is None else np.array([settings.alpha])
         sigma = compiled(basis, learned.coefficients)
         found = sketch_losses(sigma, learned.metric, alphas, sketch, settings.fit_intercept)

@@ -132,5 +132,7 @@ def _as_proto(model: Any, dtype: str) -> onnx.ModelProto:
         "activation": repr(last.activation_),
         "n_components": str(last.components_.shape[1]),
     }
+    if hasattr(last, "members_"):
+        about |= {"n_members": str(len(last.members_)), "input_form": last.input_form_}
     onnx.helper.set_model_props(proto, about)
     return proto

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ IR_VERSION = 8
 
 
 class Graph:
-    """Nodes and constants. Tensors are known by their names.
+    """Nodes and constants. Tensors are known by their names; what is asked for twice is there once.
 
     Parameters
     ----------
@@ -30,14 +31,17 @@ class Graph:
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self._nodes: list[NodeProto] = []
         self._constants: list[TensorProto] = []
+        self._known: dict[Any, str] = {}
         self._outputs: list[ValueInfoProto] = []
 
     def add(self, operator: str, *inputs: str | Array | np.generic, **attributes: Any) -> str:
         """A node of one output; arrays and NumPy's scalars among the inputs become constants."""
         names = [x if isinstance(x, str) else self._constant(x) for x in inputs]
-        output = f"{operator.lower()}_{len(self._nodes)}"
-        self._nodes.append(helper.make_node(operator, names, [output], **attributes))
-        return output
+        key = (operator, *names, *sorted(attributes.items()))
+        if key not in self._known:
+            self._known[key] = output = f"{operator.lower()}_{len(self._nodes)}"
+            self._nodes.append(helper.make_node(operator, names, [output], **attributes))
+        return self._known[key]
 
     def cast(self, x: str, dtype: Any) -> str:
         """`x` as numbers of another type."""
@@ -70,9 +74,12 @@ class Graph:
         )
 
     def _constant(self, values: Array | np.generic) -> str:
-        name = f"constant_{len(self._constants)}"
-        self._constants.append(numpy_helper.from_array(np.asarray(values), name))
-        return name
+        tensor = numpy_helper.from_array(np.asarray(values))
+        key = hashlib.sha256(tensor.SerializeToString(deterministic=True)).digest()
+        if key not in self._known:
+            self._known[key] = tensor.name = f"constant_{len(self._constants)}"
+            self._constants.append(tensor)
+        return self._known[key]
 
 
 def _describe(name: str, dtype: Any, shape: tuple[Dimension, ...]) -> ValueInfoProto:

@@ -7,47 +7,61 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf.activation import Activation
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
-from rflaf.fitting.scaling import FARTHEST
+from rflaf.fitting import Member
+from rflaf.fitting.inputs import InputForm
 from rflaf.onnx.activations import add_activation
+from rflaf.onnx.forms import add_inputs
 from rflaf.onnx.graph import Graph
 
 Array = NDArray[Any]
 
 
-def add_features(graph: Graph, model: Any, x: str) -> tuple[str, str]:
-    """sigma(X W) from float64 inputs, n × M, and a column that is 0, or NaN for a row that is not
-    finite.
-
-    The inputs are standardised in float64, as the estimators do it. A row with NaN or infinity
-    goes on as zeros, because no cell of a table could be found for it, and its result becomes NaN
-    by the column.
-    """
-    scale = model.scale_
-    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-    zero = graph.add("Mul", x, np.float64(0))
-    bad = graph.add("ReduceSum", zero, np.array([1]), keepdims=1)
-    x = graph.add("Mul", graph.add("Sub", x, model.mean_), inverse)
-    x = graph.add("Clip", x, np.float64(-FARTHEST), np.float64(FARTHEST))
-    x = graph.add("Where", graph.add("IsNaN", zero), np.float64(0), x)
-    components = model.components_.astype(graph.dtype)
-    z = graph.add("MatMul", graph.cast(x, graph.dtype), components)
-    return add_activation(graph, model.activation_, z), bad
+def add_features(
+    graph: Graph, form: InputForm, components: Array, activation: Activation, x: str
+) -> str:
+    """sigma(X W) from float64 inputs that are finite, n × M."""
+    inputs, order = add_inputs(graph, form, x)
+    w = components[order].astype(graph.dtype)
+    z = graph.add("MatMul", graph.cast(inputs, graph.dtype), w)
+    return add_activation(graph, activation, z)
 
 
 def add_random_features(graph: Graph, model: RandomFeatures, x: str) -> str:
     """What `transform` gives, n × M."""
-    phi, bad = add_features(graph, model, x)
+    form = InputForm("raw", model.mean_, model.scale_, np.zeros(0, np.intp), [], [])
+    x, bad = _made_finite(graph, x, form.mean)
+    phi = add_features(graph, form, model.components_, model.activation_, x)
     return graph.add("Add", phi, graph.cast(bad, graph.dtype))
 
 
-def add_scores(graph: Graph, model: Any, x: str) -> str:
-    """Phi V + intercept, n × C, in float64."""
-    phi, bad = add_features(graph, model, x)
-    v, unit = model.scaled_coef()
-    scores = graph.cast(graph.add("MatMul", phi, v.astype(graph.dtype)), np.float64)
-    intercept = np.asarray(model.intercept_, np.float64)
-    return graph.add("Add", graph.add("Add", graph.add("Mul", scores, unit), intercept), bad)
+def add_scores(graph: Graph, members: list[Member], x: str) -> str:
+    """The mean of the members' Phi V + intercept, n × C, in float64."""
+    x, bad = _made_finite(graph, x, members[0].layer.form.mean)
+    intercept = np.mean([member.intercept for member in members], axis=0, dtype=np.float64)
+    total = graph.add("Add", bad, intercept)
+    for member in members:
+        layer = member.layer
+        phi = add_features(graph, layer.form, layer.components, layer.activation, x)
+        # weights of at most 1, as in Member.scores: float32 need not hold the target's units
+        largest = np.abs(member.coef).max(axis=0)
+        unit = np.where(largest > 0, largest, 1.0)
+        scores = graph.add("MatMul", phi, (member.coef / unit).astype(graph.dtype))
+        scores = graph.add("Mul", graph.cast(scores, np.float64), unit / len(members))
+        total = graph.add("Add", total, scores)
+    return total
+
+
+def _made_finite(graph: Graph, x: str, mean: Array) -> tuple[str, str]:
+    """Inputs, and a column that is 0, or NaN for a row that is not finite.
+
+    Such a row goes on with means in place of what is not finite, because no cell of a table could
+    be found for NaN; its result becomes NaN by the column.
+    """
+    zero = graph.add("Mul", x, np.float64(0))
+    bad = graph.add("ReduceSum", zero, np.array([1]), keepdims=1)
+    return graph.add("Where", graph.add("IsNaN", zero), mean, x), bad
 
 
 def output_features(graph: Graph, model: RandomFeatures, x: str) -> None:
@@ -58,7 +72,7 @@ def output_features(graph: Graph, model: RandomFeatures, x: str) -> None:
 
 def output_prediction(graph: Graph, model: RFLAFRegressor, x: str) -> None:
     """The output "prediction", of `predict`'s shape."""
-    scores = graph.cast(add_scores(graph, model, x), graph.dtype)
+    scores = graph.cast(add_scores(graph, model.members_, x), graph.dtype)
     if model.coef_.ndim == 1:
         scores = graph.add("Squeeze", scores, np.array([1]))
         graph.output("prediction", scores, graph.dtype, "n")
@@ -68,7 +82,7 @@ def output_prediction(graph: Graph, model: RFLAFRegressor, x: str) -> None:
 
 def output_classes(graph: Graph, model: RFLAFClassifier, x: str) -> None:
     """The outputs "label" and "probabilities"."""
-    scores = add_scores(graph, model, x)
+    scores = add_scores(graph, model.members_, x)
     if len(model.classes_) == 2:
         positive = graph.add("Greater", scores, np.float64(0))
         chosen = graph.add("Squeeze", graph.cast(positive, np.int64), np.array([1]))

@@ -22,10 +22,10 @@ PENALTIES = np.logspace(-4, 4, 17)
 
 @dataclass(frozen=True)
 class Comparison:
-    """One model's line: its score in each fold, and the seconds of a fit and of a prediction."""
+    """One model's line: the score's name and values, and the seconds of a fit and a prediction."""
 
     model: str
-    metric: str
+    score: str
     scores: tuple[float, ...]
     fit_seconds: float
     predict_seconds: float
@@ -47,14 +47,15 @@ def compare_models(
     *,
     task: str = "auto",
     drop: Sequence[str] = (),
-    n_components: int = 1000,
+    n_components: int | str = "auto",
     folds: int = 5,
     seed: int | None = 0,
 ) -> Iterator[Comparison]:
     """Learned and fixed activations, a linear model and gradient boosting, one after the other.
 
-    "Fixed" random features have ReLU or tanh as their activation and no metric; their penalty is
-    chosen as RFLAF's is. All models get the same columns and the same folds.
+    "Fixed" random features have ReLU or tanh as their activation, no metric and no ranks of the
+    inputs; their number, members and penalty are chosen as RFLAF's are. All models get the same
+    columns and the same folds.
 
     Parameters
     ----------
@@ -100,13 +101,13 @@ def compare_models(
         )
 
 
-def _models(classes: bool, n_components: int, seed: int | None) -> dict[str, Any]:
+def _models(classes: bool, n_components: int | str, seed: int | None) -> dict[str, Any]:
     kind: Any = RFLAFClassifier if classes else RFLAFRegressor
     linear: Any = LogisticRegression(max_iter=1000) if classes else RidgeCV(PENALTIES)
     boosting: Any = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     fixed = {
         f"random features, {name}": kind(
-            n_components, activation=name, metric="none", random_state=seed
+            n_components, activation=name, metric="none", input_form="raw", random_state=seed
         )
         for name in ("relu", "tanh")
     }

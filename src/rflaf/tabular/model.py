@@ -118,7 +118,7 @@ def fit_table(
     *,
     task: str = "auto",
     drop: Sequence[str] = (),
-    n_components: int = 1000,
+    n_components: int | str = "auto",
     activation: str = "rbf",
     n_basis: int = 32,
     metric: str = "auto",
@@ -152,7 +152,7 @@ def fit_table(
     >>> from sklearn.datasets import load_iris
     >>> from rflaf.tabular import fit_table
     >>> table = load_iris(as_frame=True).frame
-    >>> model = fit_table(table, "target", n_components=100, seed=0)
+    >>> model = fit_table(table, "target", n_components=100, seed=1)
     >>> model.task, model.reason
     ('classification', "'target' holds 3 different whole numbers in 150 rows")
     >>> model.scores["accuracy"] > 0.9
