@@ -1,5 +1,7 @@
 """BLAS has one thread inside a fit, and what it had before after it."""
 
+import multiprocessing
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from rflaf import RFLAFClassifier, RFLAFRegressor
 from rflaf.fitting import regression
-from rflaf.fused.threads import use_threads
+from rflaf.fused.threads import _one_blas_thread, use_threads
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
 
@@ -102,4 +104,23 @@ def test_the_last_to_leave_restores(rows):
         done.wait(10)
         assert set(blas()) == {1}
     worker.join()
+    assert set(blas()) == {2}
+
+
+def _use():
+    with use_threads(1):
+        pass
+    return blas()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+def test_a_fork_while_somebody_is_inside():
+    """The child has none of its parent's fits: it is not locked, and restores what was before."""
+    with (
+        use_threads(1),
+        _one_blas_thread._lock,
+        multiprocessing.get_context("fork").Pool(1) as pool,
+    ):
+        assert set(pool.apply_async(_use).get(timeout=30)) == {2}
     assert set(blas()) == {2}

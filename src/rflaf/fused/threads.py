@@ -81,17 +81,22 @@ class _OneBlasThread:
         with self._lock:
             if not self._inside:
                 _take_control()
-                self._limits = _blas().limit(limits=1, user_api="blas")
+                if self._limits is None:
+                    self._limits = _blas().limit(limits=1, user_api="blas")
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside -= 1
+            self._inside = max(self._inside - 1, 0)  # a child may leave what its parent entered
             if not self._inside and self._limits is not None:
                 _take_control()  # from the one who came first
                 self._limits.restore_original_limits()
                 self._limits = None
                 _take_control()
+
+    def forget(self) -> None:
+        """In a forked child nobody is inside; the next to leave restores what the parent had."""
+        self._lock, self._inside = threading.Lock(), 0
 
 
 def _take_control() -> None:
@@ -174,6 +179,7 @@ def _forget_pool() -> None:
     global _pool, _lock
     _pool, _lock = None, threading.Lock()
     _inside.clear()
+    _one_blas_thread.forget()
 
 
 if hasattr(os, "register_at_fork"):
