@@ -94,14 +94,21 @@ def test_intervals_cover_what_they_say(n, noise):
     assert 0.93 < np.mean(shares) < 0.985
 
 
-def test_deviations_grow_away_from_the_rows(rng):
-    X = rng.uniform(-1, 1, (400, 2))
-    model = regressor(n_members=5, activation="tanh").fit(
-        X, X[:, 0] + 0.1 * rng.standard_normal(400)
-    )
-    _, std = model.predict(np.array([[0.0, 0.0], [3.0, -3.0]]), return_std=True)
-    assert model.noise_ <= std[0] < 1.2 * model.noise_
-    assert std[1] > 1.5 * std[0]
+def test_deviations_follow_the_noise_of_the_rows(rng):
+    X = rng.uniform(-1, 1, (2800, 2))
+    noise = 0.1 * np.exp(X[:, 0])
+    y = np.sin(2 * X[:, 1]) + noise * rng.standard_normal(2800)
+    model = regressor(n_components=100).fit(X[:800], y[:800])
+    prediction, std = model.predict(X[800:], return_std=True)
+    assert np.corrcoef(np.log(std), np.log(noise[800:]))[0, 1] > 0.7
+    assert np.mean(std**2) == pytest.approx(np.mean(noise**2), rel=0.5)
+    for coverage in (0.5, 0.9):
+        low, high = model.predict_interval(X[800:], coverage)
+        np.testing.assert_allclose((low + high) / 2, prediction, rtol=1e-6, atol=1e-9)
+        inside = (low < y[800:]) & (y[800:] < high)
+        assert np.mean(inside) == pytest.approx(coverage, abs=0.08)
+    with pytest.raises(ValueError, match="'coverage' must lie between 0 and 1"):
+        model.predict_interval(X, 1.0)
 
 
 def test_plain_and_with_deviations_predict_the_same(friedman):
