@@ -23,22 +23,28 @@ PARTS = {
         *("_version", "datasets", "estimators", "files", "io", "paper", "progress"),
         *("tabular", "theory"),
     },
-    "dask": {"data", "estimators", "fused", "solvers"},
-    "data": set(),
+    "dask": {"estimators", "fitting", "fused", "rows"},
     "datasets": {"files"},
-    "estimators": {"activation", "bases", "data", "fused", "nn", "projection", "solvers"},
+    "estimators": {
+        *("activation", "bases", "fitting", "fused", "projection", "rows", "solvers"),
+    },
     "files": set(),
+    "fitting": {"activation", "bases", "fused", "progress", "projection", "rows", "solvers"},
     "fused": set(),
-    "io": {"_version", "activation", "bases", "estimators", "files", "solvers", "tabular"},
+    "io": {
+        *("_version", "activation", "bases", "estimators", "files", "fitting", "solvers"),
+        "tabular",
+    },
     "kernels": {"activation", "bases", "theory"},
     "nn": {"activation", "bases", "fused", "paper"},
-    "onnx": {"_version", "activation", "bases", "estimators", "files", "fused"},
+    "onnx": {"_version", "activation", "bases", "estimators", "files", "fitting", "fused"},
     "paper": {
         *("_version", "activation", "bases", "datasets", "estimators", "files", "nn", "progress"),
     },
     "progress": set(),
     "projection": set(),
-    "solvers": {"fused"},
+    "rows": set(),
+    "solvers": {"fused", "rows"},
     "tabular": {"_version", "estimators", "files"},
     "theory": {"activation", "bases"},
 }
@@ -59,18 +65,12 @@ EXTRAS = {
 }
 # Names of modules that stand for more than one, and why.
 SHARED_NAMES = {
-    "adam": "the optimiser of the solvers, and solver='adam' of the estimators",
     "base": "what a family of classes has in common, in its folder",
     "classifier": "scikit-learn's and Dask's",
-    "data": "sources of blocks, and the command `rflaf data`",
-    "progress": "the estimators' own",
-    "reading": "of rows, and of tables",
+    "features": "of a layer, and the transformer RandomFeatures",
     "regressor": "scikit-learn's and Dask's",
 }
-SHARED_CLASSES = {
-    "Plan": "of theory, and of sketches",
-    "Progress": "the estimators' own",
-}
+SHARED_CLASSES: dict[str, str] = {}
 
 
 def modules():

@@ -6,7 +6,9 @@ from sklearn.datasets import make_friedman1, make_moons
 
 from rflaf import RFLAFClassifier, RFLAFRegressor
 
-SMALL = {"n_components": 40, "max_iter": 10, "random_state": 0}
+SMALL = {
+    "n_components": 40, "max_iter": 10, "n_members": 2, "input_form": "raw", "random_state": 0
+}  # fmt: skip
 
 
 def regressor(**parameters):

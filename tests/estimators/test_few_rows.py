@@ -73,18 +73,20 @@ def test_order_and_shift_of_two_rows_do_not_matter(rng):
 def test_warm_start_does_not_go_on_from_what_was_not_learned():
     X, y = make_friedman1(600, noise=0.5, random_state=0)
     flat = np.full(50, 3.0)
+    options = {"metric": "full", "input_form": "raw", "n_members": 2, "random_state": 0}
     for first in ({"max_iter": 0}, {}):
-        model = RFLAFRegressor(100, metric="full", warm_start=True, random_state=0)
+        model = RFLAFRegressor(100, warm_start=True, **options)
         rows = (X, y) if first else (X[:50], flat)
         model.set_params(**first).fit(*rows).set_params(max_iter=10).fit(X, y)
-        fresh = RFLAFRegressor(100, metric="full", max_iter=10, random_state=0).fit(X, y)
+        fresh = RFLAFRegressor(100, max_iter=10, **options).fit(X, y)
         assert model.metric_.shape == (10, 10)
         np.testing.assert_allclose(model.predict(X), fresh.predict(X), rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
 def test_an_activation_of_ones_own_that_is_replaced():
     X, y = make_friedman1(200, noise=0.5, random_state=0)
-    model = RFLAFRegressor(50, warm_start=True, random_state=0, max_iter=4)
+    model = RFLAFRegressor(50, warm_start=True, random_state=0, max_iter=4, n_members=2)
     for a in (np.ones(9), np.linspace(-1, 1, 9)):
         model.set_params(activation=Activation(RBF(9), a)).fit(X, y)
         np.testing.assert_array_equal(model.activation_.coefficients, a)

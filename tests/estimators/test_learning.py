@@ -95,7 +95,9 @@ def test_nothing_is_learned_where_there_is_nothing_to_learn(friedman):
 def test_a_given_penalty_is_kept_and_gives_the_ridge_solution(friedman):
     X, y, _, _ = friedman
     for fit_intercept in (True, False):
-        model = regressor(alpha=0.03, fit_intercept=fit_intercept, activation="tanh").fit(X, y)
+        model = regressor(
+            alpha=0.03, fit_intercept=fit_intercept, activation="tanh", n_members=1
+        ).fit(X, y)
         assert model.alpha_ == 0.03
         x = (X - model.mean_) / model.scale_
         phi = model.activation_(x @ model.components_.astype(float))
@@ -110,8 +112,10 @@ def test_a_given_penalty_is_kept_and_gives_the_ridge_solution(friedman):
 def test_adding_rows_is_fitting_them_all(friedman):
     """With everything else from the first rows, blocks of any size give one solution."""
     X, y, new_X, _ = friedman
-    one = regressor(alpha=1e-3).partial_fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
-    other = regressor(alpha=1e-3).partial_fit(X[:200], y[:200])
+    one, other = (
+        regressor(alpha=1e-3, n_members=1).partial_fit(X[:200], y[:200]) for _ in range(2)
+    )
+    one.partial_fit(X[200:], y[200:])
     first = other.predict(new_X)
     for k in range(200, 400, 37):
         other.partial_fit(X[k : min(k + 37, 400)], y[k : min(k + 37, 400)])
@@ -221,7 +225,9 @@ def test_another_process_fits_the_same_model(friedman, tmp_path):
 import sys, numpy as np
 from rflaf import RFLAFRegressor
 data = np.load(sys.argv[1] + "/data.npz")
-model = RFLAFRegressor(n_components=40, max_iter=10, random_state=0).fit(data["X"], data["y"])
+model = RFLAFRegressor(
+    n_components=40, max_iter=10, n_members=2, input_form="raw", random_state=0
+).fit(data["X"], data["y"])
 print(model.coef_.tobytes().hex())
 """
     source = str(Path(rflaf.__file__).parent.parent)

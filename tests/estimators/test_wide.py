@@ -12,7 +12,9 @@ from rflaf.projection import draw
 from rflaf.rows import Blocks
 from rflaf.solvers.features import apply_metric
 
-FAST = {"n_components": 120, "max_iter": 4, "random_state": 0}
+FAST = {
+    "n_components": 120, "max_iter": 4, "n_members": 1, "input_form": "raw", "random_state": 0
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +52,23 @@ def test_penalty_noise_and_seed(friedman):
 
 
 def test_what_it_cannot_do(friedman):
-    X, y, X_test, _ = friedman
+    X, y, _, _ = friedman
     model = RFLAFRegressor(solver="cg", **FAST)
     with pytest.raises(ValueError, match=r"partial_fit needs solver 'auto' or 'ridge'. Got 'cg'"):
         model.partial_fit(X, y)
-    with pytest.raises(ValueError, match=r"'return_std' needs .* solver='cg'"):
-        model.fit(X, y).predict(X_test, return_std=True)
+    with pytest.raises(ValueError, match=r"solver='cg' takes n_members=1. Got n_members=2"):
+        model.set_params(n_members=2).fit(X, y)
+
+
+def test_it_has_one_member_unless_told_otherwise(friedman):
+    """And rows that it has not seen, which tell its deviation and its score."""
+    X, y, X_test, y_test = friedman
+    model = RFLAFRegressor(solver="cg", **{**FAST, "n_members": "auto"}).fit(X, y)
+    assert len(model.members_) == 1
+    prediction, std = model.predict(X_test, return_std=True)
+    np.testing.assert_allclose(std, model.noise_)
+    assert np.mean(np.abs(prediction - y_test) < 1.96 * std) > 0.85
+    assert 0.5 < model.oof_score_ < 1
 
 
 @pytest.mark.parametrize("n", [1, 5, 40])

@@ -15,8 +15,17 @@ from rflaf.fitting import (
 )
 from rflaf.fitting.regression import TargetScale
 from rflaf.rows import ArrayRows
+from rflaf.rows.sample import fold_keys
 
-SETTINGS = FitSettings(n_components=15, basis=RBF(8), seed=3, metric="diagonal", max_iter=2)
+SETTINGS = FitSettings(
+    n_components=15,
+    basis=RBF(8),
+    seed=3,
+    metric="diagonal",
+    input_form="raw",
+    max_iter=2,
+    n_members=2,
+)
 
 
 @pytest.fixture
@@ -41,7 +50,14 @@ def test_nothing_that_is_given_is_changed(arrays):
     assert pickle.dumps(SETTINGS) == settings
     for part, old in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(part, old)
-    for result in (first, classes, SETTINGS, first.layer, first.target):
+    for result in (
+        first,
+        classes,
+        SETTINGS,
+        first.members[0],
+        first.members[0].layer,
+        first.target,
+    ):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(result, dataclasses.fields(result)[0].name, None)
 
@@ -51,7 +67,7 @@ def test_the_seed_decides(arrays):
     one, same = (fit_regression(rows, SETTINGS) for _ in range(2))
     other = fit_regression(rows, dataclasses.replace(SETTINGS, seed=4))
     assert bits(one) == bits(same)
-    assert not np.array_equal(one.layer.components, other.layer.components)
+    assert not np.array_equal(one.members[0].coef, other.members[0].coef)
 
 
 def test_rows_that_are_added_are_those_of_one_sum(arrays):
@@ -64,14 +80,16 @@ def test_rows_that_are_added_are_those_of_one_sum(arrays):
         more = extend_regression(more, rows, SETTINGS)
     assert more.rows_seen == 400
     assert more.first_rows == first.first_rows
-    assert more.layer is first.layer
-    assert sum(fold.rows for fold in more.folds) == np.count_nonzero(weights)
-    assert sum(fold.weight for fold in more.folds) == pytest.approx(weights.sum())
-    phi = np.column_stack(
-        [first.layer.activation(first.layer.inputs(x) @ first.layer.components), np.ones(400)]
-    )
-    gram = sum(fold.gram for fold in more.folds)
-    np.testing.assert_allclose(gram, phi.T @ (weights[:, None] * phi), rtol=1e-4, atol=1e-3)
+    fold = first.plan.folds(fold_keys(SETTINGS.seed, 0, 400))
+    for k, (member, pair) in enumerate(zip(more.members, more.sums, strict=True)):
+        layer = member.layer
+        assert layer is first.members[k].layer
+        assert sum(part.rows for part in pair) == np.count_nonzero(weights)
+        assert sum(part.weight for part in pair) == pytest.approx(weights.sum())
+        phi = np.column_stack([layer.activation(layer.inputs(x) @ layer.components), np.ones(400)])
+        for part, at in zip(pair, (fold != k, fold == k), strict=True):
+            gram = phi[at].T @ (weights[at, None] * phi[at])
+            np.testing.assert_allclose(part.gram, gram, rtol=1e-4, atol=1e-3)
 
 
 def test_targets_in_their_own_units(rng):
@@ -92,7 +110,9 @@ def test_units_of_the_target_come_back(arrays):
     x, y, weights = arrays
     plain = fit_regression(ArrayRows(x, y, weights), SETTINGS)
     large = fit_regression(ArrayRows(x, 1e6 * y - 5, weights), SETTINGS)
-    assert large.alpha == pytest.approx(plain.alpha)
-    np.testing.assert_allclose(large.coef, 1e6 * plain.coef, rtol=1e-4)
-    np.testing.assert_allclose(large.intercept, 1e6 * plain.intercept - 5, rtol=1e-4)
+    for one, other in zip(plain.members, large.members, strict=True):
+        assert other.alpha == pytest.approx(one.alpha)
+        np.testing.assert_allclose(other.coef, 1e6 * one.coef, rtol=1e-4)
+        np.testing.assert_allclose(other.intercept, 1e6 * one.intercept - 5, rtol=1e-4)
     np.testing.assert_allclose(large.noise, 1e6 * plain.noise, rtol=1e-4)
+    assert large.oof_score == pytest.approx(plain.oof_score, rel=1e-4)

@@ -111,14 +111,32 @@ def test_callers_share_the_threads(monkeypatch):
 
     with ThreadPoolExecutor(3) as pool:
         jobs = [pool.submit(threads.parallel, first, 20)]
-        while threads._busy < 2:
+        while len(threads._inside) < 2:
             pause.wait(0.001)
         jobs += [pool.submit(threads.parallel, later, 20) for _ in range(2)]
         for done in jobs:
             done.result()
     assert len(after) == 18
     assert len(set(after)) == 1  # the caller alone went on
-    assert threads._busy == 0
+    assert not threads._inside
+
+
+def test_helpers_keep_to_the_limit_of_their_caller(monkeypatch):
+    """What a helper calls uses no more threads than the caller may."""
+    for name in ("RFLAF_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(threads, "_available_processors", lambda: 8)
+    monkeypatch.setattr(threads, "_pool", None)
+    met, counts = threading.Barrier(2), []
+
+    def task(_):
+        met.wait(10)  # the caller and a helper, one chunk each
+        counts.append(threads.thread_count())
+
+    with threads.use_threads(2):
+        threads.parallel(task, 2)
+    assert counts == [2, 2]
+    assert threads.thread_count() == 8
 
 
 def test_an_error_in_a_chunk_is_raised():
@@ -128,7 +146,7 @@ def test_an_error_in_a_chunk_is_raised():
 
     with pytest.raises(RuntimeError, match="chunk five"):
         threads.parallel(task, 10)
-    assert threads._busy == 0
+    assert not threads._inside
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,12 @@ from rflaf.bases import RBF
 from rflaf.solvers.features import (
     FeatureOverflow,
     KeptBlocks,
+    Workspace,
     apply_metric,
     check_finite,
     features,
     project,
+    row_rotation,
 )
 
 
@@ -74,3 +76,45 @@ def test_what_could_not_be_made_takes_no_room():
         with pytest.raises(MemoryError):
             kept.get(0, 60, fail)
     assert kept.get(0, 60, lambda: "made") == "made"
+
+
+def test_memory_that_is_used_again():
+    space = Workspace()
+    one = space.array("a", (4, 5), np.float32)
+    assert one.shape == (4, 5)
+    assert one.dtype == np.float32
+    assert one.flags.c_contiguous
+    smaller, other = space.array("a", (3, 2), np.float32), space.array("b", (4, 5), np.float32)
+    assert np.shares_memory(one, smaller)
+    assert not np.shares_memory(one, other)
+    for shape, dtype in (((5, 5), np.float32), ((4, 5), np.float64)):
+        fresh = space.array("a", shape, dtype)
+        assert not np.shares_memory(one, fresh)
+        assert (fresh.shape, fresh.dtype) == (shape, dtype)
+    assert space.array("a", (0, 7), np.float64).shape == (0, 7)
+
+
+def test_features_into_memory_that_is_there(rng):
+    sigma = fused.basis_layout(RBF(9)).table(rng.standard_normal(9))
+    x, w = rng.standard_normal((7, 3)), rng.standard_normal((3, 5))
+    space = Workspace()
+    for _ in range(2):
+        z = project(x, w, space.array("z", (7, 5), np.float64))
+        phi = features(sigma, z, out=space.array("phi", (7, 6), np.float64))
+        np.testing.assert_array_equal(z, x @ w)
+        np.testing.assert_array_equal(phi, features(sigma, x @ w))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_span_of_few_rows(rng, dtype):
+    """Orthonormal, and rows lose nothing in it; rows that repeat do no harm."""
+    phi = rng.standard_normal((30, 90)).astype(dtype)
+    tol = 1e-3 if dtype == np.float32 else 1e-6
+    turned = row_rotation(phi)
+    assert turned.shape == (90, 30)
+    assert turned.dtype == dtype
+    np.testing.assert_allclose(turned.T @ turned, np.eye(30), atol=tol)
+    np.testing.assert_allclose((phi @ turned) @ turned.T, phi, atol=tol)
+    twice = np.vstack([phi, phi])
+    back = (twice @ row_rotation(twice)) @ row_rotation(twice).T
+    np.testing.assert_allclose(back, twice, atol=10 * tol)

@@ -4,16 +4,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from rflaf import fused
-from rflaf.bases import RBF
-from rflaf.solvers.ridge import (
-    NormalEquations,
-    choose_alpha,
-    choose_penalty,
-    leave_one_out_losses,
-    posterior,
-    prediction_spread,
-)
+from rflaf.fused import threads
+from rflaf.solvers import ridge
+from rflaf.solvers.ridge import NormalEquations, add_gram, choose_alpha, gcv_penalty
 
 each_intercept = pytest.mark.parametrize("fit_intercept", [True, False], ids=["b", "no b"])
 each_weighting = pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
@@ -114,7 +107,8 @@ def test_choose_alpha_finds_the_best_on_held_out_rows(rng, fit_intercept, start)
     phi = rng.standard_normal((60, 40))
     y = phi[:, :1] + 2 * rng.standard_normal((60, 1)) + 0.5
     fit, held = sums(phi[:45], y[:45]), sums(phi[45:], y[45:])
-    alpha, path = choose_alpha([(fit, held)], start, fit_intercept=fit_intercept)
+    factor, path = choose_alpha([(fit, held)], [start], fit_intercept=fit_intercept)
+    alpha = factor * start
 
     def held_out(a):
         model = Ridge(a * 45, fit_intercept=fit_intercept).fit(phi[:45], y[:45])
@@ -137,59 +131,35 @@ def test_choose_alpha_stops(problem):
     noise = np.sign(np.random.default_rng(3).standard_normal(y.shape))
     for target in (noise, phi[:, :2]):
         fit, held = sums(phi[:60], target[:60]), sums(phi[60:], target[60:])
-        alpha, path = choose_alpha([(fit, held)], 1.0, most=8)
+        alpha, path = choose_alpha([(fit, held)], [1.0], most=8)
         assert np.isfinite(alpha)
         assert alpha > 0
         assert len(path) <= 9
 
 
-def test_choose_alpha_over_folds(rng):
-    """The mean over the folds decides."""
+def test_choose_alpha_over_members(rng):
+    """One factor for penalties of their own, by the mean over the rows that they hold out."""
     phi = rng.standard_normal((60, 40))
     y = phi[:, :1] + 2 * rng.standard_normal((60, 1))
-    folds = np.arange(60) % 3
+    folds = np.repeat([0, 1, 2], [10, 20, 30])
+    starts = np.array([1e-3, 2e-3, 4e-3])
     pairs = [
         (sums(phi[folds != k], y[folds != k]), sums(phi[folds == k], y[folds == k]))
         for k in range(3)
     ]
-    alpha, path = choose_alpha(pairs, 1e-3)
+    factor, path = choose_alpha(pairs, starts)
 
-    def mean_loss(a):
+    def mean_loss(factor):
         losses = []
         for k in range(3):
-            model = Ridge(a * 40).fit(phi[folds != k], y[folds != k])
-            error = model.predict(phi[folds == k]).reshape(-1, 1) - y[folds == k]
-            losses.append(np.mean(error**2))
-        return np.mean(losses)
+            fit = folds != k
+            model = Ridge(factor * starts[k] * fit.sum()).fit(phi[fit], y[fit])
+            losses.append(np.sum((model.predict(phi[~fit]).reshape(-1, 1) - y[~fit]) ** 2))
+        return np.sum(losses) / 60
 
-    grid = 1e-3 * 4.0 ** np.arange(-8, 9)
-    assert mean_loss(alpha) <= min(map(mean_loss, grid)) * (1 + 1e-6)
+    assert mean_loss(factor) <= min(map(mean_loss, 4.0 ** np.arange(-8, 9))) * (1 + 1e-6)
     for record in path:
-        assert record["loss"] == pytest.approx(mean_loss(record["alpha"]), rel=1e-5)
-
-
-def brute_force_leave_one_out(phi, y, alpha, w, fit_intercept):
-    """Fit again without each row, at the penalty that all rows together have."""
-    total, loss = w.sum(), 0.0
-    for i in range(len(y)):
-        kept = np.arange(len(y)) != i
-        model = Ridge(alpha * total, fit_intercept=fit_intercept, solver="cholesky")
-        model.fit(phi[kept], y[kept], sample_weight=w[kept])
-        error = model.predict(phi[i : i + 1]).reshape(-1) - y[i]
-        loss += w[i] / total * np.mean(error**2)
-    return loss
-
-
-@each_intercept
-@each_weighting
-@pytest.mark.parametrize("m", [5, 40], ids=["tall", "wide"])
-def test_leave_one_out_against_brute_force(rng, fit_intercept, weighted, m):
-    phi, y = rng.standard_normal((25, m)) + 1, rng.standard_normal((25, 2)) + 3
-    w = rng.uniform(0.5, 2, 25) if weighted else np.ones(25)
-    alphas = [1e-3, 0.1, 2.0]
-    got = leave_one_out_losses(phi, y, alphas, w if weighted else None, fit_intercept)
-    expected = [brute_force_leave_one_out(phi, y, a, w, fit_intercept) for a in alphas]
-    np.testing.assert_allclose(got, expected, rtol=1e-7)
+        assert record["loss"] == pytest.approx(mean_loss(record["alpha"] / 1e-3), rel=1e-5)
 
 
 def test_nothing_to_learn_from(rng):
@@ -218,58 +188,38 @@ def test_differences_undo_sums(problem):
     np.testing.assert_allclose(rest.solve(0.1), a.solve(0.1), rtol=1e-9)
 
 
-def test_the_penalty_by_what_the_folds_are(problem):
-    """Two: the second judges. More: each judges once. One: generalised cross-validation."""
-    phi, y, weights = problem
-    parts = [sums(phi[k::3], y[k::3], weights[k::3]) for k in range(3)]
-    everything = sums(phi, y, weights)
-    assert choose_penalty(parts[:2], 0.1, True) == choose_alpha([(parts[0], parts[1])], 0.1)
-    pairs = [(everything - part, part) for part in parts]
-    got, expected = choose_penalty(parts, 0.1, True), choose_alpha(pairs, 0.1)
-    assert got[0] == expected[0]
-    np.testing.assert_allclose(
-        [record["loss"] for record in got[1]], [record["loss"] for record in expected[1]]
-    )
-    alpha, path = choose_penalty([everything], 0.1, True)
+def test_without_rows_held_out_the_penalty_is_by_generalised_cross_validation(problem):
+    everything = sums(*problem)
+    alpha, path = gcv_penalty(everything, True)
     assert alpha == min(path, key=lambda record: record["loss"])["alpha"]
-
-
-def test_folds_without_rows_do_not_judge(problem):
-    phi, y, _ = problem
-    parts = [sums(phi[k::2], y[k::2]) for k in range(2)]
-    nothing = NormalEquations.empty(12, 2)
-    got = choose_penalty([*parts, nothing], 0.1, True)
-    pairs = [(parts[1], parts[0]), (parts[0], parts[1])]
-    assert got[0] == choose_alpha(pairs, 0.1)[0]
+    assert np.ptp([record["loss"] for record in path]) > 0
 
 
 @each_intercept
-def test_the_posterior_against_the_formulas(problem, fit_intercept):
+def test_the_freedom_that_is_left(problem, fit_intercept):
     phi, y, _ = problem
     alpha, n = 0.3, len(y)
-    equations = sums(phi, y)
-    v = equations.solve(alpha, fit_intercept)
-    found = posterior(equations, v, alpha, fit_intercept, with_factor=True)
-    design = with_ones(phi) if fit_intercept else phi
-    penalty = alpha * np.eye(design.shape[1])
-    if fit_intercept:
-        penalty[-1, -1] = 0
-    inverse = np.linalg.inv(design.T @ design / n + penalty)
-    degrees = np.trace(inverse @ design.T @ design / n)
-    residual = y - with_ones(phi) @ v
-    expected = np.sqrt(np.sum(residual**2, axis=0) / (n - degrees))
-    np.testing.assert_allclose(found.noise, expected, rtol=1e-6 if fit_intercept else 1e-2)
-    m = phi.shape[1]
-    covariance = (found.factor.astype(np.float64).T @ found.factor)[:m, :m]
-    np.testing.assert_allclose(covariance, inverse[:m, :m] / n, rtol=1e-4, atol=1e-8)
-    assert posterior(equations, v, alpha, fit_intercept, with_factor=False).factor is None
+    design = phi - fit_intercept * phi.mean(axis=0)
+    hat = design @ np.linalg.solve(design.T @ design / n + alpha * np.eye(12), design.T) / n
+    expected = 1 - (np.trace(hat) + fit_intercept) / n
+    assert sums(phi, y).freedom(alpha, fit_intercept) == pytest.approx(expected)
 
 
-def test_the_spread_of_a_prediction(rng):
-    sigma = fused.basis_layout(RBF(9)).table(rng.standard_normal(9))
-    x, w = rng.standard_normal((20, 3)), rng.standard_normal((3, 6))
-    factor = rng.standard_normal((7, 7)).astype(np.float32)
-    for constant in (True, False):
-        phi = np.column_stack([fused.apply(sigma, x @ w), np.full(20, float(constant))])
-        expected = np.sqrt(1 + np.sum((phi @ factor.T) ** 2, axis=1))
-        np.testing.assert_allclose(prediction_spread(sigma, x, w, factor, constant), expected, 1e-5)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [1, 4, 5, 8, 23])
+def test_gram_matrices_in_tiles(rng, dtype, width, monkeypatch):
+    """They are added to what is there, and the number of threads changes no bit."""
+    monkeypatch.setattr(ridge, "_TILE", 4)
+    left = rng.standard_normal((30, width)).astype(dtype)
+    found = []
+    for count in (1, 3):
+        monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
+        monkeypatch.setattr(threads, "_pool", None)
+        monkeypatch.setattr(threads, "_available_processors", lambda: 3)
+        gram = np.ones((width, width))
+        add_gram(gram, left)
+        found.append(gram)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[0].T)
+    tol = 1e-4 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(found[0], 1 + left.T @ left, rtol=tol, atol=tol)

@@ -10,9 +10,11 @@ from sklearn.linear_model import LogisticRegression
 from rflaf import fused
 from rflaf.bases import RBF, Fixed, Polynomial
 from rflaf.rows import ArrayRows, Block
+from rflaf.solvers.features import row_rotation
 from rflaf.solvers.softmax import (
     ClassRows,
     Objective,
+    SoftmaxProblem,
     SoftmaxSettings,
     cross_entropy,
     fit_few,
@@ -52,8 +54,17 @@ class Data(NamedTuple):
 def fit(sigma, data, n_classes, *, size=1000, **options):
     """Fit to all rows with a given penalty, as far as it goes."""
     settings = SoftmaxSettings(n_classes, **{"tol": 1e-14, "max_iter": 5000, **options})
-    rows = data.rows(size)
-    return fit_softmax(sigma, data.w, rows, rows, None, settings)
+    return solve(sigma, data, data.rows(size), settings)
+
+
+def solve(sigma, data, rows, settings, held=None, every=None):
+    problem = SoftmaxProblem(sigma, data.w, rows, held, every, 1e-4)
+    return fit_softmax([problem], settings)[0]
+
+
+def objective(sigma, data, rows, fit_intercept=True):
+    problem = SoftmaxProblem(sigma, data.w, rows, None, None, 1e-4)
+    return Objective(problem, rows, fit_intercept, 1 << 20)
 
 
 @pytest.fixture
@@ -155,7 +166,7 @@ def test_huge_scores_stay_finite():
 @each_intercept
 def test_the_loss_its_gradient_and_its_curvature(sigma, n_classes, fit_intercept, rng):
     data = make(40, n_classes, weighted=True)
-    problem = Objective(sigma, data.w, data.rows(7), fit_intercept, 1 << 20)
+    problem = objective(sigma, data, data.rows(7), fit_intercept)
     v = 0.3 * rng.standard_normal((M + 1, 1 if n_classes == 2 else n_classes))
     if not fit_intercept:
         v[-1] = 0
@@ -206,7 +217,7 @@ def test_rows_are_prepared_as_they_come(sigma):
     rows = ArrayRows(x, more, np.r_[data.weights, np.zeros(9)])
     every = ClassRows(rows, 150.0, 40, prepare)
     settings = SoftmaxSettings(3, alpha=1e-2, tol=1e-14, max_iter=5000)
-    found = fit_softmax(sigma, data.w, every, every, None, settings)
+    found = solve(sigma, data, every, settings)
     np.testing.assert_allclose(found.coef, expected.coef, atol=1e-4)
 
 
@@ -215,8 +226,7 @@ def test_the_penalty_is_the_best_on_held_out_rows(sigma, n_classes):
     rows = make(300, n_classes)
     fit, held = rows.at(slice(0, 200)), rows.at(slice(200, 300))
     settings = SoftmaxSettings(n_classes, max_iter=2000, tol=1e-12)
-    parts = (each.rows() for each in (rows, fit, held))
-    solution = fit_softmax(sigma, rows.w, *parts, settings)
+    solution = solve(sigma, rows, fit.rows(), settings, held.rows(), rows.rows())
     losses = {record["alpha"]: record["loss"] for record in solution.path}
     for alpha in (0.1, 0.03, 0.01, 1e-3, 1e-4):  # noisy classes want a large penalty
         p = oracle(sigma, fit, alpha, True).predict_proba(phi_of(sigma, held))
@@ -230,6 +240,64 @@ def test_the_penalty_is_the_best_on_held_out_rows(sigma, n_classes):
     expected = oracle(sigma, rows, solution.alpha, True).predict_proba(phi_of(sigma, rows))
     got = probabilities(scores_of(sigma, rows, solution))
     np.testing.assert_allclose(got, expected, atol=0.01)
+
+
+@pytest.mark.parametrize("alpha", [None, 1e-2])
+def test_weights_that_have_not_seen_the_held_out_rows(sigma, alpha):
+    """Whether the penalty is chosen or given; and whatever the last fit takes."""
+    rows = make(300, 3)
+    fit, held = rows.at(slice(0, 200)), rows.at(slice(200, 300))
+    spoilt = held._replace(target=(held.target + 1) % 3)
+    settings = SoftmaxSettings(3, alpha=alpha)
+    for every in (None, rows.rows()):
+        solution = solve(sigma, rows, fit.rows(), settings, held.rows(), every)
+        v = np.vstack([solution.coef, solution.intercept])
+        assert (np.abs(solution.honest - v).max() < 0.05) == (every is None)
+        if alpha is not None:
+            other = solve(sigma, rows, fit.rows(), settings, spoilt.rows(), every)
+            np.testing.assert_array_equal(other.honest, solution.honest)
+        expected = oracle(sigma, fit, solution.alpha, True).predict_proba(phi_of(sigma, held))
+        p = probabilities(phi_of(sigma, held) @ solution.honest[:-1] + solution.honest[-1])
+        np.testing.assert_allclose(p, expected, atol=0.02)
+    assert solve(sigma, rows, fit.rows(), SoftmaxSettings(3, alpha=0.1)).honest is None
+
+
+def test_models_share_a_penalty_and_go_their_own_ways(sigma):
+    """The path is that of the mean loss, by the weights of the rows that judge."""
+    rows = make(300, 3)
+    parts = [np.arange(300) % 3 == k for k in range(3)]
+    problems = [
+        SoftmaxProblem(sigma, rows.w, rows.at(~at).rows(), rows.at(at).rows(), None, 1e-3)
+        for at in parts
+    ]
+    together = fit_softmax(problems, SoftmaxSettings(3))
+    assert len({solution.alpha for solution in together}) == 1
+    losses = {record["alpha"]: record["loss"] for record in together[0].path}
+    assert together[0].alpha == min(losses, key=losses.get)
+    found = 0.0
+    for at, solution in zip(parts, together, strict=True):
+        alone = fit(sigma, rows.at(~at), 3, alpha=solution.alpha)
+        got, expected = (probabilities(scores_of(sigma, rows, s)) for s in (solution, alone))
+        np.testing.assert_allclose(got, expected, atol=0.01)
+        held = rows.at(at)
+        scores = phi_of(sigma, held) @ solution.honest[:-1] + solution.honest[-1]
+        found += cross_entropy(scores, held.target, held.weights)[0] / 3
+    assert losses[together[0].alpha] == pytest.approx(found)
+
+
+@each_count
+def test_a_rotation_changes_nothing(sigma, n_classes):
+    """With fewer rows than features their span is enough."""
+    few = make(15, n_classes)
+    plain = fit(sigma, few, n_classes, alpha=1e-2)
+    turned = SoftmaxProblem(
+        sigma, few.w, few.rows(), None, None, 1e-2, row_rotation(phi_of(sigma, few))
+    )
+    settings = SoftmaxSettings(n_classes, alpha=1e-2, tol=1e-14, max_iter=5000)
+    solution = fit_softmax([turned], settings)[0]
+    assert solution.coef.shape == plain.coef.shape
+    np.testing.assert_allclose(solution.coef, plain.coef, atol=1e-5)
+    np.testing.assert_allclose(solution.intercept, plain.intercept, atol=1e-5)
 
 
 def test_sparse_inputs(sigma):
@@ -252,9 +320,9 @@ def test_the_steps_are_few_and_the_tolerance_is_kept(sigma):
     """Within 1e-6 of the least loss, relatively, in a few dozen steps."""
     data = make(400, 3)
     settings = SoftmaxSettings(3, alpha=1e-4)
-    found = fit_softmax(sigma, data.w, data.rows(), data.rows(), None, settings)
+    found = solve(sigma, data, data.rows(), settings)
     best = fit(sigma, data, 3, alpha=1e-4)
-    problem = Objective(sigma, data.w, data.rows(), True, 1 << 20)
+    problem = objective(sigma, data, data.rows())
     losses = [problem.loss(np.vstack([s.coef, s.intercept]), 1e-4)[0] for s in (found, best)]
     assert losses[0] <= losses[1] * (1 + 3e-6)
     curvature = problem.curvature(np.zeros((M + 1, 3)))

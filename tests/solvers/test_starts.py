@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 from rflaf.bases import RBF, Fixed, Polynomial
-from rflaf.solvers.sketches import Problem, Sampler, Stage
-from rflaf.solvers.starts import Learned, LearnSettings, start_on_few_rows, start_on_sketch
+from rflaf.solvers.sketches import Problem, Sampler, Size
+from rflaf.solvers.starts import (
+    FILL,
+    Learned,
+    LearnSettings,
+    start_on_few_rows,
+    start_on_sketch,
+    turn_metric,
+)
 
 
 def test_a_row_of_weight_two_is_two_rows(rng):
@@ -26,7 +33,7 @@ def test_settings_that_are_given_are_kept(rng):
     problem = Problem(x, y, np.ones(60), rng.standard_normal((2, 30)))
     a = np.linspace(-1, 1, 9)
     settings = LearnSettings(alpha=0.125, coefficients=a)
-    sketch = Sampler(problem, rng).draw(Stage(1, 20, 40, 20, 0.1))
+    sketch = Sampler(problem, rng).draw(Size(20, 40, 20))
     for found in (
         start_on_few_rows(problem, RBF(9), "full", settings),
         start_on_sketch(sketch, RBF(9), "diagonal", settings, None),
@@ -62,3 +69,42 @@ def test_a_fixed_activation_chooses_a_scale(rng):
         start_on_few_rows(problem, Fixed("cos"), kind, settings) for kind in ("none", "diagonal")
     )
     assert fast.metric[0] > slow.metric[0]
+
+
+@pytest.mark.parametrize("kind", ["full", "diagonal"])
+def test_turning_finds_the_one_direction_that_matters(rng, kind):
+    d = 8
+    x = rng.standard_normal((1500, d)).astype(np.float32)
+    along = np.ones(d) / np.sqrt(d) if kind == "full" else np.eye(d)[2]
+    y = np.sin(2 * x @ along)[:, None].astype(np.float32)
+    w = rng.standard_normal((d, 200)).astype(np.float32)
+    sampler = Sampler(Problem(x, y, np.ones(1500), w), rng)
+    size, settings = Size(150, 900, 500), LearnSettings()
+    state = start_on_sketch(sampler.draw(size), RBF(32), kind, settings, None)
+    before = share(state.metric, along)
+    assert before == pytest.approx(1 / d, abs=0.01)
+    for _ in range(3):
+        state = turn_metric(sampler.draw(size), sampler.draw(size), RBF(32), state, settings)
+    assert share(state.metric, along) > 0.8
+    assert state.metric.ndim == (2 if kind == "full" else 1)
+    assert 0.2 * FILL < np.linalg.norm(state.metric) < 10 * FILL
+
+
+def share(metric, along):
+    """Of the metric, what lies along one direction."""
+    full = metric if metric.ndim == 2 else np.diag(metric)
+    return np.sum((along @ full) ** 2) / np.sum(full**2)
+
+
+def test_turning_keeps_what_is_given_and_what_is_constant(rng):
+    x = rng.standard_normal((300, 3)).astype(np.float32)
+    w = rng.standard_normal((3, 40)).astype(np.float32)
+    settings = LearnSettings(alpha=0.125)
+    for y in (np.zeros((300, 1), np.float32), x[:, :1]):
+        sampler = Sampler(Problem(x, y, np.ones(300), w), rng)
+        sketches = [sampler.draw(Size(30, 150, 100)) for _ in range(2)]
+        state = start_on_sketch(sketches[0], RBF(16), "full", settings, None)
+        turned = turn_metric(*sketches, RBF(16), state, settings)
+        assert turned.alpha == 0.125
+        assert np.isfinite(turned.metric).all()
+        np.testing.assert_array_equal(turned.coefficients, state.coefficients)

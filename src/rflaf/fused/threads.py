@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from typing import Any
 
@@ -80,15 +80,34 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
-                self._limits = _blas().limit(limits=1, user_api="blas")
+                _take_control()
+                if self._limits is None:
+                    self._limits = _blas().limit(limits=1, user_api="blas")
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside -= 1
+            self._inside = max(self._inside - 1, 0)  # a child may leave what its parent entered
             if not self._inside and self._limits is not None:
+                _take_control()  # from the one who came first
                 self._limits.restore_original_limits()
                 self._limits = None
+                _take_control()
+
+    def forget(self) -> None:
+        """In a forked child nobody is inside; the next to leave restores what the parent had."""
+        self._lock, self._inside = threading.Lock(), 0
+
+
+def _take_control() -> None:
+    """Let any thread set the threads of BLAS.
+
+    threadpoolctl (3.8 does) leaves that to the thread which has done it first, and ignores what
+    others ask for.
+    """
+    for library in _blas().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
 
 
 @lru_cache(maxsize=1)
@@ -134,7 +153,8 @@ def parallel(task: Callable[[int], None], n_chunks: int) -> None:
         _inside.add(caller)
         for helper in helpers:
             _inside.add(helper)
-            futures.append(_get_pool().submit(help_out, helper))
+            # with the caller's limit, for what the helper calls in turn
+            futures.append(_get_pool().submit(copy_context().run, help_out, helper))
         work(False)
     finally:
         # an interrupt may come at any moment: who was not sent out goes home with the caller
@@ -159,6 +179,7 @@ def _forget_pool() -> None:
     global _pool, _lock
     _pool, _lock = None, threading.Lock()
     _inside.clear()
+    _one_blas_thread.forget()
 
 
 if hasattr(os, "register_at_fork"):

@@ -115,7 +115,7 @@ class Layer:
         return Strips(self.sigma, self.w, part.kept)
 
 
-class Store:
+class KeptStrip:
     """Room for the features of a strip, and whether they are in it."""
 
     def __init__(self, shape: tuple[int, int], dtype: Any) -> None:
@@ -152,7 +152,8 @@ class Strips:
     def _strip(self, block: Block, number: int, rows: slice, right: Right) -> Float64:
         """Phi' right for the rows of one strip, piece by piece."""
         n, m = rows.stop - rows.start, self.w.shape[1]
-        store = self.kept.get(number, n * m * self.w.itemsize, lambda: Store((n, m), self.w.dtype))
+        size = n * m * self.w.itemsize
+        store = self.kept.get(number, size, lambda: KeptStrip((n, m), self.w.dtype))
         kept = store is not None and store.filled
         piece = n if kept else max(8, _PIECE // m)
         total = np.zeros(())

@@ -175,7 +175,8 @@ class _System:
             self._weighted = np.multiply(phi, root, out=space.array("root", (n, m), phi.dtype))
             self._share = 1.0
         gram = space.array("gram", (m, m), phi.dtype)
-        np.matmul(self._weighted.T, self._weighted, out=gram)
+        with np.errstate(over="ignore", invalid="ignore"):  # the trace tells
+            np.matmul(self._weighted.T, self._weighted, out=gram)
         matrix = space.array("matrix", (m, m), np.float64)
         np.multiply(gram, self._share, out=matrix, dtype=np.float64)
         trace = float(np.trace(matrix))

@@ -37,7 +37,7 @@ _STEP = 4.0  # from one penalty that is tried to the next
 _MOST_TRIED = 10  # penalties
 # A rougher loss while choosing leaves the weights where the last penalty had them, and then all
 # penalties look the same.
-_ROUGH, _FINE = 1e-4, 1e-6  # how far from its least the loss may be, while choosing and at the end
+_ROUGH, _FINE = 3e-5, 1e-6  # how far from its least the loss may be, while choosing and at the end
 
 
 def cross_entropy(scores: Array, target: Array, weights: Array) -> tuple[float, Array]:
@@ -314,7 +314,8 @@ class _Model:
         """Fit to every row."""
         problem, settings = self.problem, self.settings
         self.chosen, self.honest = self.alpha(k), None
-        if k in self.tried:
+        if problem.held is not None:
+            self.attempt(k, k)  # a penalty that is given has not been tried
             self.v = self.honest = self.tried[k][1]
             self.curvature = self.objective.curvature(self.v)
         if problem.every is not None and problem.every is not problem.fit:

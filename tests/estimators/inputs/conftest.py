@@ -5,7 +5,7 @@ import pytest
 
 from rflaf import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 
-SMALL = {"n_components": 20, "max_iter": 3, "random_state": 0}
+SMALL = {"n_components": 20, "max_iter": 3, "n_members": 2, "random_state": 0}
 
 
 def regressor(**parameters):

@@ -11,7 +11,7 @@ from tests.tables import weighted_rows
 
 N, SAMPLED = 1300, 1000
 SEED = check_random_state(0).randint(np.iinfo(np.int32).max)  # that of random_state=0
-SMALL = {"n_components": 25, "max_iter": 3, "random_state": 0}
+SMALL = {"n_components": 25, "max_iter": 3, "n_members": 2, "random_state": 0}
 
 
 def regressor(**parameters):
