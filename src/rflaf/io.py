@@ -25,10 +25,10 @@ from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.estimators.regressor import PartialState
 from rflaf.files import write_whole
 from rflaf.fitting.inputs import InputForm
+from rflaf.fitting.judged import RegressionFit, TargetScale
 from rflaf.fitting.learn import FittedLayer
 from rflaf.fitting.members import FoldPlan, Member
 from rflaf.fitting.noise import NoiseModel
-from rflaf.fitting.regression import RegressionFit, TargetScale
 from rflaf.solvers import NormalEquations
 from rflaf.tabular.model import TableModel
 

@@ -13,7 +13,7 @@ from rflaf.fitting import (
     fit_classification,
     fit_regression,
 )
-from rflaf.fitting.regression import TargetScale
+from rflaf.fitting.judged import TargetScale
 from rflaf.rows import ArrayRows
 from rflaf.rows.sample import fold_keys
 

@@ -13,7 +13,8 @@ from rflaf.fitting.classification import best_temperature
 from rflaf.fitting.inputs import measure_inputs
 from rflaf.fitting.learn import Examples, choices, choose_form
 from rflaf.fitting.members import FoldPlan, learn_members, plan_folds, resolve
-from rflaf.fitting.regression import SumMembers, TargetScale
+from rflaf.fitting.judged import TargetScale
+from rflaf.fitting.regression import SumMembers
 from rflaf.fused import threads
 from rflaf.rows import ArrayRows
 from rflaf.solvers.softmax import cross_entropy

@@ -19,9 +19,9 @@ from rflaf.fitting.classification import ClassificationFit, fit_classification
 class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     """Random feature classification that learns its activation function. No tuning needed.
 
-    The activation and the metric are learned on the classes as numbers, as RFLAFRegressor learns
-    them; then comes multinomial logistic regression on the features, with the penalty chosen on
-    held-out rows.
+    The activation and the metric of each member are learned on the classes as numbers, as
+    RFLAFRegressor learns them; then comes multinomial logistic regression on the features. Rows
+    that a member has not seen choose the penalty, and the temperature that scores are divided by.
 
     Parameters
     ----------

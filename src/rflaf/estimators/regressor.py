@@ -13,7 +13,8 @@ from sklearn.utils._param_validation import StrOptions
 from rflaf.estimators.base import Array, BaseRFLAF, spread_rows
 from rflaf.estimators.inspection import caller_level
 from rflaf.estimators.validation import InputCheck
-from rflaf.fitting.regression import RegressionFit, extend_regression, fit_regression
+from rflaf.fitting.judged import RegressionFit
+from rflaf.fitting.regression import extend_regression, fit_regression
 from rflaf.rows import ArrayRows, Source
 
 
@@ -29,13 +30,16 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     """Random feature regression that learns its activation function. No tuning needed.
 
     f(x) = sum_m v_m sigma(w_m · L x) + intercept. The w_m are random and stay as drawn; sigma, a
-    linear map L of the standardised inputs and the penalty are learned through the held-out error
-    of the exact ridge solution; v is solved for exactly, on all rows, at the end.
+    linear map L of the inputs and the penalty are learned through the held-out error of the exact
+    ridge solution, for which v is solved exactly. Rows that choose are set aside before anything is
+    learned: several members each learn on the rows outside a fold, errors on the folds choose the
+    form of the inputs, the kind of L and the penalty, and the prediction is the members' mean.
 
     Parameters
     ----------
-    n_components : int
-        Random features, M.
+    n_components : "auto" or int
+        Random features, M, of each member. "auto": 500 up to 2,000 rows, 1,000 up to 10,000, 2,000
+        up to 30,000, then 3,000.
     activation : str, Basis or Activation
         A basis to learn in ("rbf", "bspline", "chebyshev", "polynomial", or a Basis), a fixed
         activation ("relu", "cos", "tanh", ...), or an Activation to use as it is.
@@ -45,22 +49,29 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         Where the basis lives. Projected inputs start with nearly all of them inside [-2, 2].
     metric : {"auto", "full", "diagonal", "none"}
         The map L. "full" finds directions, "diagonal" gives each input a scale, "none" leaves the
-        standardised inputs as they are. "auto" takes what the number of rows allows.
+        standardised inputs as they are. "auto": what predicts rows best that it has not learned from.
+    input_form : {"auto", "raw", "both", "ranks"}
+        The inputs that L maps: standardised columns, these and their ranks side by side, or ranks
+        where a column has several values. "auto": the first or the second, chosen with the metric.
+    n_members : "auto" or int
+        Models that each learn on the rows outside a fold. "auto": 5 up to 5,000 rows, 3 up to
+        10,000, then 1. A single one is the plain model: rows are kept aside to choose by, and all
+        rows count for v in the end.
     alpha : "auto" or float
         Penalty: mean squared error of the target in units of its variance, plus alpha |v|².
     solver : {"auto", "ridge", "cg"}
         "ridge": as above, v exactly, by normal equations, which take M² numbers. "cg": v by
         preconditioned conjugate gradients with features computed on the fly, for M of 10,000 and
-        more; held-out rows decide when to stop, and there is no `return_std` or `partial_fit`.
+        more; held-out rows decide when to stop, there is one member, and no `partial_fit`.
         "auto": "ridge" up to 5,000 features, beyond that whichever is cheaper and fits the memory.
         The paper's own training by Adam is `rflaf.nn.train`.
     fit_intercept : bool
     validation_fraction : float
-        Share of the rows that choose `alpha` for the last solve, which then uses all rows. Up to
-        3,000 rows it is cross-validation that chooses (for classes: a hundred rows at least, or a
-        third of all).
+        With one member, the share of rows kept aside to choose by; at least a hundred rows, or a
+        third of all.
     max_iter, tol : int, float
-        Steps for learning sigma and L (0: none), and the least relative gain of a stage of them.
+        Steps for learning sigma and L (0: none) at most; fewer rows than 8,000 get fewer. Rounds of
+        steps end when one gains less than `tol`, relatively.
     l1, smoothness : float
         Penalties on sigma's coefficients: their mean |a|, and their mean squared second difference.
     projection : {"gaussian", "orthogonal"}
@@ -71,35 +82,48 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         (200,000 at most), and a quarter of what is free.
     warm_start : bool
         Start learning from the sigma, L and alpha of the last fit.
+    n_jobs : int or None
+        Threads. None: what joblib's context says, or all processors. BLAS keeps to one thread
+        during a fit, and has its setting back afterwards.
     random_state : int, RandomState or None
-        The same seed gives the same model on the same machine with the same number of BLAS
-        threads. (The kernels' own threads change nothing; those of BLAS change its rounding, which
-        the steps of learning amplify.)
+        The same seed gives the same model on the same machine, whatever the number of threads.
     verbose : int
         1 shows a progress bar.
 
     Attributes
     ----------
+    members_ : list
+        The members: each has `layer` (its `activation`, `metric`, `components`, `history`), `coef`
+        and `intercept`. The attributes below without another word are those of the first.
     activation_ : Activation
         The learned sigma: call it, plot it, compile it.
     coef_ : array, M or M × C
     intercept_ : float or array of C
-    metric_ : array, d × d or d
-        L, for standardised inputs.
-    metric_kind_ : {"full", "diagonal", "none"}
-    components_ : array, d × M
+    metric_ : array, d' × d' or d'
+        L, for inputs in their form.
+    metric_kind_, input_form_ : str
+        What was chosen.
+    components_ : array, d' × M
         L W.
     alpha_ : float
+    alpha_path_, form_path_ : list of dict
+        Penalties, and forms with kinds of metric, that were tried, with their held-out losses.
     history_ : list of dict
-        Held-out loss, penalty and width of the sketch at each step.
+        Held-out loss, penalty and width of the sketch at each step of learning.
     n_iter_ : int
     grid_coverage_ : float
-        Share of the projected inputs inside the grid.
+        Share of the projected inputs inside the grid; L is kept small enough for most of them.
+    oof_prediction_ : array, n or n × C, or None
+        For each row the prediction of a member that has not seen it (NaN: all have). None where
+        the rows are too many to keep.
+    oof_score_ : float
+        R² of these predictions: what to expect of new rows.
     feature_importances_ : array of d
+        How far predictions move when an input is shuffled, summing to one.
     noise_ : float or array of C
-        Estimated standard deviation of the target's noise.
-    posterior_ : array, M + 1 × M + 1, or None
-        Factor of the covariance of the output weights, for `return_std`.
+        Standard deviation of the target about predictions of rows that were not learned from.
+    noise_model_ : NoiseModel
+        The same as a function of the inputs, for `return_std` and `predict_interval`.
 
     Examples
     --------

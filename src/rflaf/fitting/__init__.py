@@ -4,8 +4,9 @@
 """
 
 from rflaf.fitting.classification import ClassificationFit, fit_classification
+from rflaf.fitting.judged import RegressionFit
 from rflaf.fitting.members import Member
-from rflaf.fitting.regression import RegressionFit, extend_regression, fit_regression
+from rflaf.fitting.regression import extend_regression, fit_regression
 from rflaf.fitting.settings import Choice, FitSettings, Start
 
 __all__ = [

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rflaf.fitting import budget
-from rflaf.fitting.importance import input_importances
+from rflaf.fitting.judged import Pair, RegressionFit, TargetScale, in_units, with_oof
 from rflaf.fitting.learn import Examples, FittedLayer
 from rflaf.fitting.members import (
     FoldPlan,
@@ -20,111 +20,16 @@ from rflaf.fitting.members import (
     resolve,
     rotations,
 )
-from rflaf.fitting.noise import NoiseModel, constant_noise, fit_noise
 from rflaf.fitting.settings import FitSettings
+from rflaf.fitting.wide import solve_wide
 from rflaf.fused.threads import parallel, use_threads
 from rflaf.rows import ArrayRows, Block, Rows, Sample
-from rflaf.solvers.cg import WideProblem, WideSettings, solve_cg
-from rflaf.solvers.features import KeptBlocks, Workspace, features, project
-from rflaf.solvers.layer import RowPart
+from rflaf.solvers.features import Workspace, features, project
 from rflaf.solvers.ridge import NormalEquations, choose_alpha, gcv_penalty
 
 Array = NDArray[Any]
-Pair = tuple[NormalEquations, NormalEquations]  # sums of rows to fit to, and of those held out
 
 _MOST_HELD = 200_000  # rows that choose when conjugate gradients stop
-
-
-@dataclass(frozen=True)
-class TargetScale:
-    """Targets in units of their standard deviation, measured from their mean."""
-
-    mean: Array
-    scale: Array
-    single: bool
-
-    @classmethod
-    def of(cls, y: Array, weights: Array, fit_intercept: bool) -> TargetScale:
-        """What suits these targets, n or n × C."""
-        targets = y.reshape(len(y), -1)
-        share = weights / weights.sum()
-        mean = share @ targets
-        spread = np.sqrt(share @ (targets - mean) ** 2)
-        varies = np.ptp(targets, axis=0) > 0
-        mean = np.where(varies, mean, targets[0])
-        scale = np.where(varies & (spread > 0), spread, 1.0)
-        return cls(mean if fit_intercept else np.zeros_like(mean), scale, y.ndim == 1)
-
-    def scaled(self, y: Array) -> Array:
-        """Targets of some rows, n × C."""
-        return (y.reshape(len(y), -1) - self.mean) / self.scale
-
-
-@dataclass(frozen=True)
-class RegressionFit:
-    """A fitted regression model; coefficients are in the target's own units.
-
-    Attributes
-    ----------
-    members : list of Member
-    target : TargetScale
-    alpha_path, form_path : list of dict
-        Penalties, and forms and kinds, that were tried, with their held-out losses.
-    oof_prediction : array, n × C
-        For each row of the sample the prediction of a model that has not seen it; NaN where every
-        member has.
-    sample_numbers : array of int
-        The rows of the sample among all.
-    noise : array of C
-        Standard deviation of the targets about the out-of-fold predictions.
-    noise_model : NoiseModel
-        The same as a function of the inputs.
-    importances : array of d
-    sums, plan, rows_seen, first_rows, block_rows
-        What more rows go on from: sums over rows for each member, the folds, the rows read so far,
-        those that were learned from, and how many are taken at once.
-    """
-
-    members: list[Member]
-    target: TargetScale
-    alpha_path: list[dict[str, Any]]
-    form_path: list[dict[str, Any]]
-    oof_prediction: Array
-    oof_score: float
-    sample_numbers: Array
-    noise: Array
-    noise_model: NoiseModel
-    importances: Array
-    plan: FoldPlan
-    rows_seen: int
-    first_rows: int
-    block_rows: int
-    sums: list[Pair] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Prepare:
-    """Rows of positive weight as the solvers take them, with the keys of their folds.
-
-    With `fold` only the rows of that fold are left, or all others.
-    """
-
-    layer: FittedLayer
-    target: TargetScale
-    seed: int
-    plan: FoldPlan
-    fold: int | None = None
-    inside: bool = True
-
-    def __call__(self, block: Block) -> Block:
-        used = block.weights > 0
-        if self.fold is not None:
-            inside = self.plan.folds(block.fold_keys(self.seed)) == self.fold
-            used &= inside if self.inside else ~inside
-        x, y, weights = block.x, block.y, block.weights
-        if not used.all():
-            x, y, weights = x[used], y[used], weights[used]
-        return Block(block.start, self.layer.inputs(x), self.target.scaled(y), weights)
 
 
 @dataclass(frozen=True)
@@ -204,7 +109,7 @@ def fit_regression(rows: Rows, settings: FitSettings, keep_sums: bool = False) -
         layers, form_path = learn_members(examples, plan.folds(sample.keys), plan, settings)
         everything = ArrayRows.of_sample(sample) if sample.whole else rows
         if wide:
-            fit = _solve_wide(everything, layers[0], target, plan, sample, settings)
+            fit = solve_wide(everything, layers[0], target, plan, sample, settings)
             return replace(fit, form_path=form_path)
         turned = rotations(layers, sample, plan.folds(sample.keys), plan)
         turned = [None] * len(turned) if keep_sums else turned  # later rows leave their span
@@ -288,7 +193,7 @@ def _solve(
     judges = [
         _member(task, k, v, alphas[k], settings) for k, v in enumerate(honest) if v is not None
     ]
-    return _with_oof(
+    return with_oof(
         members, judges, task.target, plan, sample, noise, path, first_rows, settings.rng(4)
     )
 
@@ -316,126 +221,3 @@ def _member(
     target, rotation = task.target, task.rotations[k]
     v = weights[:-1] if rotation is None else rotation.astype(np.float64) @ weights[:-1]
     return in_units(task.layers[k], v, weights[-1], alpha, target, settings)
-
-
-def in_units(
-    layer: FittedLayer,
-    coef: Array,
-    intercept: Array,
-    alpha: float,
-    target: TargetScale,
-    settings: FitSettings,
-) -> Member:
-    """A member from weights for scaled targets."""
-    offset = intercept * target.scale + target.mean
-    if not settings.fit_intercept:
-        offset = np.zeros_like(offset)
-    return Member(layer, coef * target.scale, offset, alpha)
-
-
-def _with_oof(
-    members: list[Member],
-    judges: list[Member],
-    target: TargetScale,
-    plan: FoldPlan,
-    sample: Sample | None,
-    noise: Array,
-    path: list[dict[str, Any]],
-    first_rows: int,
-    rng: np.random.Generator,
-) -> RegressionFit:
-    """The fit, with out-of-fold predictions for the sample's rows, and their R²."""
-    score, numbers = float("nan"), np.zeros(0, np.int64)
-    found = np.zeros((0, len(target.mean)))
-    noise_model, importances = constant_noise(noise), np.zeros(0)
-    if sample is not None:
-        fold, numbers = plan.folds(sample.keys), sample.numbers
-        found = np.full((len(fold), len(target.mean)), np.nan)
-        for judge, held in zip(judges, plan.held):
-            at = fold == held
-            if at.any():
-                found[at] = judge.scores(sample.x[at])
-        seen = np.isfinite(found[:, 0])
-        importances = input_importances(members, sample.x, rng)
-        if seen.any():
-            y, weights = target.scaled(sample.y)[seen], sample.weights[seen]
-            error = (found[seen] - target.mean) / target.scale - y
-            model = fit_noise(members[0].layer, sample.x[seen], error)
-            noise_model = replace(
-                model, unit=model.unit * target.scale, quantiles=model.quantiles * target.scale
-            )
-            mean = np.average(y, axis=0, weights=weights)
-            spread = np.average((y - mean) ** 2, axis=0, weights=weights)
-            loss = np.average(error**2, axis=0, weights=weights)
-            score = float(np.mean(1 - loss / np.maximum(spread, 1e-30)))
-    return RegressionFit(
-        members=members,
-        target=target,
-        alpha_path=path,
-        form_path=[],
-        oof_prediction=found,
-        oof_score=score,
-        sample_numbers=numbers,
-        noise=noise,
-        noise_model=noise_model,
-        importances=importances,
-        plan=plan,
-        rows_seen=0,
-        first_rows=first_rows,
-        block_rows=0,
-    )
-
-
-def _solve_wide(
-    rows: Rows,
-    layer: FittedLayer,
-    target: TargetScale,
-    plan: FoldPlan,
-    sample: Sample,
-    settings: FitSettings,
-) -> RegressionFit:
-    """Output weights by conjugate gradients.
-
-    Rows held out choose when to stop, and the penalty. Where the metric was learned they choose
-    its scale too, for it was learned on fewer rows than these.
-    """
-    automatic, holds = settings.alpha is None, plan.held != [-1]
-    size = budget.wide_block_rows(settings.components, sample.width, settings.max_bytes)
-    max_bytes = settings.max_bytes or budget.free_bytes() // 4
-    at_hand = rows.held(max_bytes // 4)
-
-    def part(inside: bool) -> Callable[[int], RowPart]:
-        fold = plan.held[0] if holds and automatic else None
-        prepare = Prepare(layer, target, settings.seed, plan, fold, inside)
-        return lambda room: RowPart(at_hand, prepare, size, KeptBlocks(room))
-
-    fold = plan.folds(sample.keys)
-    fitted = fold != plan.held[0]
-    problem = WideProblem(
-        sigma=layer.sigma,
-        w=layer.components,
-        fit=part(inside=False),
-        held=part(inside=True) if holds and automatic else None,
-        sample_x=layer.inputs(sample.x[fitted]),
-        sample_weights=sample.weights[fitted],
-    )
-    rule = WideSettings(
-        alpha=layer.alpha if settings.alpha is None else settings.alpha,
-        rescale=layer.kind != "none" and bool(layer.history),
-        fit_intercept=settings.fit_intercept,
-        max_bytes=max_bytes,
-        max_iter=100 if automatic else 500,
-        tol=1e-4 if automatic else 1e-5,
-    )
-    solution = solve_cg(problem, rule, settings.rng(1))
-    best = min(solution.path, key=lambda record: float(record["loss"]))
-    noise = np.sqrt(best["losses"]) * target.scale
-    layer = layer.scaled(solution.scale, sample.x, settings.rng())
-    member = in_units(layer, solution.coef, solution.intercept, solution.alpha, target, settings)
-    judges: list[Member] = []
-    if solution.honest is not None:
-        v = solution.honest
-        judges = [in_units(layer, v[:-1], v[-1], solution.alpha, target, settings)]
-    return _with_oof(
-        [member], judges, target, plan, sample, noise, solution.path, sample.used, settings.rng(4)
-    )
