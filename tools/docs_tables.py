@@ -53,6 +53,30 @@ def figures(name: str) -> str:
     return markdown(["", "figure", "target"], rows) + f"\n\n{measured_on(result)}"
 
 
+def many_tables() -> str:
+    """Ranks, losses over the best and seconds of all models, for regression and for classes."""
+    result = load("tables")
+    lines = []
+    for title, classes in (("regression", False), ("classes", True)):
+        losses: dict[str, dict[str, float]] = {}
+        seconds: dict[str, list[float]] = {}
+        for row in result["rows"]:
+            if row["table"].startswith("clf/") == classes:
+                losses.setdefault(row["table"], {})[row["model"]] = max(row["loss"], 1e-5)
+                seconds.setdefault(row["model"], []).append(max(row["seconds"], 0.01))
+        for model in sorted(seconds):
+            ranks = [1 + sum(other < per[model] for other in per.values()) for per in losses.values()]
+            over = [per[model] / min(per.values()) for per in losses.values()]
+            figures = [
+                f"{statistics.mean(ranks):.2f}",
+                f"{statistics.geometric_mean(over):.2f}",
+                f"{statistics.geometric_mean(seconds[model]):.2g} s",
+            ]
+            lines.append([f"{title}, {len(losses)} tables", model, *figures])
+    header = ["", "model", "mean rank", "loss over best", "fit"]
+    return markdown(header, lines) + f"\n\n{measured_on(result)}"
+
+
 def theory_series() -> str:
     rows = [row for row in load("theory")["rows"] if "series" in row]
     errors: dict[tuple[str, float], list[str]] = {}
@@ -213,6 +237,8 @@ TABLES = {
     "theory_series": theory_series,
     "estimators": partial(figures, "estimators"),
     "wide": partial(figures, "wide"),
+    "fit": partial(figures, "fit"),
+    "tables": many_tables,
 }
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

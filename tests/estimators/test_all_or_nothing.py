@@ -352,7 +352,7 @@ while time.monotonic() < end:
     try:
         ready.set()
         model.fit(*tables[1])
-        while True:  # it came too late: wait for it
+        for _ in range(200):  # it came too late: wait for it, unless a finaliser has swallowed it
             time.sleep(0.01)
     except KeyboardInterrupt:
         struck = True

@@ -11,9 +11,9 @@ from rflaf.bases import RBF
 from rflaf.fitting import FitSettings, budget, fit_classification, fit_regression, members
 from rflaf.fitting.classification import best_temperature
 from rflaf.fitting.inputs import measure_inputs
+from rflaf.fitting.judged import TargetScale
 from rflaf.fitting.learn import Examples, choices, choose_form
 from rflaf.fitting.members import FoldPlan, learn_members, plan_folds, resolve
-from rflaf.fitting.judged import TargetScale
 from rflaf.fitting.regression import SumMembers
 from rflaf.fused import threads
 from rflaf.rows import ArrayRows

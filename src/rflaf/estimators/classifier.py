@@ -25,8 +25,9 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
 
     Parameters
     ----------
-    n_components, activation, n_basis, grid, metric, fit_intercept, validation_fraction, max_iter,
-    tol, l1, smoothness, projection, max_bytes, warm_start, random_state, verbose
+    n_components, activation, n_basis, grid, metric, input_form, n_members, fit_intercept,
+    validation_fraction, max_iter, tol, l1, smoothness, projection, max_bytes, warm_start, n_jobs,
+    random_state, verbose
         As for RFLAFRegressor.
     alpha : "auto" or float
         Penalty: mean cross-entropy plus alpha |v|².
@@ -38,9 +39,13 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     Attributes
     ----------
     classes_ : array
-    activation_, coef_, intercept_, metric_, alpha_, history_, n_iter_, grid_coverage_,
-    feature_importances_
+    members_, activation_, coef_, intercept_, metric_, metric_kind_, input_form_, components_,
+    alpha_, alpha_path_, form_path_, history_, n_iter_, grid_coverage_, feature_importances_
         As for RFLAFRegressor. With two classes there is one output, the log-odds of the second.
+    oof_score_ : float
+        Accuracy on rows that a member has not seen.
+    temperature_ : float
+        What scores were divided by, for the cross-entropy of these rows.
 
     Examples
     --------

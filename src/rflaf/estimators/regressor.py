@@ -49,7 +49,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         Where the basis lives. Projected inputs start with nearly all of them inside [-2, 2].
     metric : {"auto", "full", "diagonal", "none"}
         The map L. "full" finds directions, "diagonal" gives each input a scale, "none" leaves the
-        standardised inputs as they are. "auto": what predicts rows best that it has not learned from.
+        standardised inputs as they are. "auto": what predicts unseen rows best.
     input_form : {"auto", "raw", "both", "ranks"}
         The inputs that L maps: standardised columns, these and their ranks side by side, or ranks
         where a column has several values. "auto": the first or the second, chosen with the metric.
