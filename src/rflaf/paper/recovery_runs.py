@@ -119,6 +119,8 @@ def _by_estimator(train: XY, test: XY, seed: int, quick: bool) -> tuple[Curve, d
         N_COMPONENTS,
         n_basis=61,
         metric="none",
+        input_form="raw",
+        n_members=1,
         fit_intercept=False,
         max_iter=QUICK_STEPS if quick else 140,
         random_state=seed % 2**32,
