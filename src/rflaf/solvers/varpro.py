@@ -91,7 +91,7 @@ def learn_activation(
         turns = TURNS if start is None and settings.max_iter else 0
     if start is None:
         start = start_on_sketch(sampler.draw(first), basis, kind, settings, problem.scales)
-    state = start
+    state = start if settings.alpha is None else replace(start, alpha=settings.alpha)
     for _ in range(turns if kind != "none" else 0):
         state = turn_metric(sampler.draw(first), sampler.draw(first), basis, state, settings)
     history: list[Record] = []
