@@ -66,7 +66,7 @@ def test_warm_start_with_other_ranks(shifted):
     model.fit(rough, y)
     assert model.metric_.shape[0] == 5
     given = regressor(warm_start=True, input_form="raw").fit(X, y).set_params(alpha=0.25).fit(X, y)
-    assert {record["alpha"] for record in given.history_} == pytest.approx({0.25})
+    assert all(record["alpha"] == pytest.approx(0.25) for record in given.history_)
 
 
 def test_more_rows_bring_their_noise(shifted):
@@ -92,6 +92,7 @@ def test_targets_far_from_one(unit, shifted):
     np.testing.assert_allclose(model.predict(X) / unit, plain.predict(X), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered in reduce:RuntimeWarning")  # sklearn
 def test_targets_beyond_what_a_model_can_hold(shifted):
     X, y = shifted
     huge = np.where(y > y.mean(), 1.7e308, -1.7e308)

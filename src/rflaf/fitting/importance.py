@@ -30,7 +30,9 @@ def input_importances(members: list[Member], x: Any, rng: np.random.Generator) -
     count = max(min(n, _MOST_ROWS, _MOST_IN_ALL // max(d, 1)), min(n, 20))
     rows = x[np.sort(rng.choice(n, count, replace=False))]
     order = rng.permutation(count)
-    layers = [_Shuffled(member, rows, order) for member in members]
+    largest = np.max([np.abs(member.coef).max(axis=0) for member in members], axis=0)
+    largest = np.where(largest > 0, largest, 1.0)  # the target's units do not matter here
+    layers = [_Shuffled(member, rows, order, largest) for member in members]
     before = _centred(sum(layer.scores for layer in layers))
     unit = before.std(axis=0)
     unit = np.where(unit > 0, unit, 1.0)
@@ -52,7 +54,7 @@ class _Shuffled:
     Z changes by the columns of that input alone.
     """
 
-    def __init__(self, member: Member, rows: Any, order: Array) -> None:
+    def __init__(self, member: Member, rows: Any, order: Array, unit: Array) -> None:
         layer = member.layer
         inputs = layer.inputs(rows)
         self._inputs = inputs.toarray() if sparse.issparse(inputs) else inputs
@@ -62,9 +64,7 @@ class _Shuffled:
         self._columns = np.split(
             columns, np.cumsum(np.bincount(layer.form.origin, minlength=rows.shape[1]))[:-1]
         )
-        largest = np.abs(member.coef).max(axis=0)
-        self._unit = np.where(largest > 0, largest, 1.0)
-        self._v = member.coef / self._unit
+        self._v = member.coef / unit
         with np.errstate(over="ignore", invalid="ignore"):
             self.scores = self._predict(self._z)
 
@@ -77,7 +77,7 @@ class _Shuffled:
         return self._predict(self._z + change @ self._w[columns])
 
     def _predict(self, z: Array) -> Array:
-        return np.asarray(fused.predict(self._sigma, z, self._v), np.float64) * self._unit
+        return np.asarray(fused.predict(self._sigma, z, self._v), np.float64)
 
 
 def _centred(scores: Any) -> Array:

@@ -138,7 +138,7 @@ def with_oof(
         importances = input_importances(members, sample.x, rng)
         if seen.any():
             y, weights = target.scaled(sample.y)[seen], sample.weights[seen]
-            error = (found[seen] - target.mean) / target.scale - y
+            error = target.scaled(found[seen]) - y
             model = fit_noise(members[0].layer, sample.x[seen], error)
             noise_model = replace(
                 model, unit=model.unit * target.scale, quantiles=model.quantiles * target.scale

@@ -42,8 +42,8 @@ class TrialSize(NamedTuple):
 
 _TRIALS = (TrialSize(10, 6000, 400), TrialSize(24, 12_000, 800))
 _NEAR = 0.05  # of the best loss: what is nearer than that is tried again,
-_FINALISTS = 3  # if it is among the best few
-_WELL_TRIED = 2500  # rows up to which a trial is judged on two folds: one alone is too few rows
+_FINALISTS = 4  # if it is among the best few
+_WELL_TRIED = 6000  # rows up to which a trial is judged on two folds: one alone is too few rows
 MOST_INPUTS = {"full": 128, "diagonal": 512}  # more of them are too many unknowns
 
 
