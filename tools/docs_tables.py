@@ -65,7 +65,9 @@ def many_tables() -> str:
                 losses.setdefault(row["table"], {})[row["model"]] = max(row["loss"], 1e-5)
                 seconds.setdefault(row["model"], []).append(max(row["seconds"], 0.01))
         for model in sorted(seconds):
-            ranks = [1 + sum(other < per[model] for other in per.values()) for per in losses.values()]
+            ranks = [
+                1 + sum(other < per[model] for other in per.values()) for per in losses.values()
+            ]
             over = [per[model] / min(per.values()) for per in losses.values()]
             figures = [
                 f"{statistics.mean(ranks):.2f}",

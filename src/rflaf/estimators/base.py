@@ -135,9 +135,13 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         """What the last fit has learned, if it has."""
         if not getattr(self, "history_", None):
             return None
-        learned = Learned(self.activation_.coefficients, self.metric_, self.alpha_)
+        layers = [member.layer for member in self.members_]
+        learned = [
+            Learned(each.activation.coefficients, each.metric, each.alpha) for each in layers
+        ]
         choice = Choice(self.input_form_, self.metric_kind_)
-        return Start(self.activation_.basis, learned, choice, self.n_features_in_)
+        ranked = tuple(layers[0].form.ranked.tolist())
+        return Start(self.activation_.basis, learned, choice, self.n_features_in_, ranked)
 
     def _publish(self, columns: dict[str, Any], members: list[Member], **attributes: Any) -> None:
         """Replace all fitted attributes in one step: there is no moment with some of each fit."""
@@ -196,7 +200,8 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             return
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
         nothing = np.zeros(X.shape[0])
-        size = block_rows(m, 1 if sparse.issparse(X) else d, self.max_bytes)
+        thin = sparse.issparse(X) and self.members_[0].layer.form.stays_sparse
+        size = block_rows(m, 1 if thin else d, self.max_bytes)
         for block in ArrayRows(X, nothing, nothing).blocks(size):
             yield block.x
 

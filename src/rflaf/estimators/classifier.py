@@ -119,8 +119,9 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         """Learn from rows X, n × d (dense or sparse), and their classes y.
 
         X may also be a source of `rflaf.rows`, whose blocks have the classes and weights. It is
-        never held whole; where the features of all rows do not fit `max_bytes`, each step of the
-        last fit reads it once. A fit that fails or is interrupted leaves the estimator as it was.
+        never held whole; where the features of all rows do not fit `max_bytes`, each step of a
+        member's last fit reads it once. A fit that fails or is interrupted leaves the estimator
+        as it was.
         """
         check = InputCheck(type(self), classes=True)
         rows = check.rows(X, y, sample_weight, self.max_bytes)

@@ -81,7 +81,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         learned on, blocks of rows, features between passes. None: as many rows as are worth it
         (200,000 at most), and a quarter of what is free.
     warm_start : bool
-        Start learning from the sigma, L and alpha of the last fit.
+        Start learning from the sigma, L and alpha of the last fit. Out-of-fold figures are honest
+        then only if rows and seed are those of that fit.
     n_jobs : int or None
         Threads. None: what joblib's context says, or all processors. BLAS keeps to one thread
         during a fit, and has its setting back afterwards.
@@ -160,8 +161,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
 
         The first call is a fit: standardisation, activation and metric come from its rows and stay
         from then on, so give it a few thousand. Later calls add their rows to the sums, and the
-        output weights are those of all rows so far. A call that fails or is interrupted counts
-        none of its rows.
+        output weights are those of all rows so far. Out-of-fold predictions and importances stay
+        those of the first call. A call that fails or is interrupted counts none of its rows.
         """
         if self.solver == "cg":
             raise ValueError(f"partial_fit needs solver 'auto' or 'ridge'. Got {self.solver!r}.")

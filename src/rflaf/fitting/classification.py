@@ -121,7 +121,8 @@ def fit_classification(rows: Rows, settings: FitSettings) -> ClassificationFit:
     encoding: ClassEncoding = sample.tally.encoding(settings.class_weight)
     codes, weights = encoding.encode(sample.y, sample.weights)
     coded = replace(sample, y=codes, weights=weights).where(weights > 0)
-    settings = resolve(settings, len(coded.y), False)
+    # of all rows as many count as of the sample's
+    settings = resolve(settings, round(sample.used * len(coded.y) / len(sample.y)), False)
     plan = plan_folds(coded, settings)
     fold = plan.folds(coded.keys)
     with use_threads(settings.n_jobs):
@@ -166,14 +167,18 @@ def _solve(layers: list[FittedLayer], rows: Rows | None, task: _Task) -> list[So
         inside = task.fold == held
         x = layer.inputs(sample.x)
         fit, judge = (_class_rows(sample, x, at, size) for at in (~inside, inside))
-        every = _class_rows(sample, x, np.ones(len(inside), bool), size) if plan.single else None
-        if at_hand is not None:
+        every = None
+        if at_hand is None and plan.single:
+            every = _class_rows(sample, x, slice(None), size)
+        elif at_hand is not None:
             fold = None if plan.single else held
             prepare = PrepareClasses(layer, task.encoding, settings.seed, plan, fold)
-            share = 1.0 if plan.single else float(np.mean(~inside))
+            seen = sample.weights.sum() if plan.single else sample.weights[~inside].sum()
+            share = float(seen / sample.weights.sum())
             every = ClassRows(at_hand, task.encoding.total * share, size, prepare)
         w = layer.components.astype(np.float64) if exact else layer.components
-        problems.append(SoftmaxProblem(layer.sigma, w, fit, judge, every, start, rotation))
+        judge_or_none = judge if judge.weight > 0 else None
+        problems.append(SoftmaxProblem(layer.sigma, w, fit, judge_or_none, every, start, rotation))
     rule = SoftmaxSettings(
         n_classes=len(task.encoding.classes),
         alpha=settings.alpha,
@@ -183,7 +188,7 @@ def _solve(layers: list[FittedLayer], rows: Rows | None, task: _Task) -> list[So
     return fit_softmax(problems, rule)
 
 
-def _class_rows(sample: Sample, x: Any, at: NDArray[np.bool_], size: int) -> ClassRows:
+def _class_rows(sample: Sample, x: Any, at: Any, size: int) -> ClassRows:
     """Some of the sample's rows, with inputs in their form."""
     weights = sample.weights[at]
     return ClassRows(ArrayRows(x[at], sample.y[at], weights), float(weights.sum()), size)

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from rflaf import fused
 from rflaf.fitting.members import Member
 from rflaf.fused.threads import parallel
+from rflaf.solvers.features import project
 
 Array = NDArray[Any]
 
@@ -26,24 +29,57 @@ def input_importances(members: list[Member], x: Any, rng: np.random.Generator) -
     n, d = x.shape
     count = max(min(n, _MOST_ROWS, _MOST_IN_ALL // max(d, 1)), min(n, 20))
     rows = x[np.sort(rng.choice(n, count, replace=False))]
-    rows = rows.toarray() if hasattr(rows, "toarray") else rows
     order = rng.permutation(count)
-    before = _mean_scores(members, rows)
+    largest = np.max([np.abs(member.coef).max(axis=0) for member in members], axis=0)
+    largest = np.where(largest > 0, largest, 1.0)  # the target's units do not matter here
+    layers = [_Shuffled(member, rows, order, largest) for member in members]
+    before = _centred(sum(layer.scores for layer in layers))
     unit = before.std(axis=0)
     unit = np.where(unit > 0, unit, 1.0)
     share = np.zeros(d)
 
     def task(j: int) -> None:
-        shuffled = rows.copy()
-        shuffled[:, j] = rows[order, j]
-        if not np.array_equal(shuffled[:, j], rows[:, j]):
-            share[j] = np.mean(((_mean_scores(members, shuffled) - before) / unit) ** 2)
+        moved = _centred(sum(layer.moved(j) for layer in layers))
+        share[j] = np.mean(((moved - before) / unit) ** 2)
 
-    parallel(task, d)
+    with np.errstate(over="ignore", invalid="ignore"):
+        parallel(task, d)
     share = np.where(np.isfinite(share), share, 0.0)
     return share / share.sum() if share.sum() > 0 else share
 
 
-def _mean_scores(members: list[Member], x: Any) -> Array:
-    scores = np.mean([member.scores(x) for member in members], axis=0)
-    return scores - scores.mean(axis=1, keepdims=True) * (scores.shape[1] > 2)
+class _Shuffled:
+    """The scores of a member on some rows, and after one input has been shuffled.
+
+    Z changes by the columns of that input alone.
+    """
+
+    def __init__(self, member: Member, rows: Any, order: Array, unit: Array) -> None:
+        layer = member.layer
+        inputs = layer.inputs(rows)
+        self._inputs = inputs.toarray() if sparse.issparse(inputs) else inputs
+        self._w, self._sigma, self._order = layer.components, layer.sigma, order
+        self._z = project(self._inputs, self._w)
+        columns = np.argsort(layer.form.origin, kind="stable")
+        self._columns = np.split(
+            columns, np.cumsum(np.bincount(layer.form.origin, minlength=rows.shape[1]))[:-1]
+        )
+        self._v = member.coef / unit
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.scores = self._predict(self._z)
+
+    def moved(self, j: int) -> Array:
+        """The scores with input j shuffled."""
+        columns = self._columns[j]
+        change = self._inputs[np.ix_(self._order, columns)] - self._inputs[:, columns]
+        if not change.any():
+            return self.scores
+        return self._predict(self._z + change @ self._w[columns])
+
+    def _predict(self, z: Array) -> Array:
+        return np.asarray(fused.predict(self._sigma, z, self._v), np.float64)
+
+
+def _centred(scores: Any) -> Array:
+    """Scores of more than two classes are free up to a constant per row."""
+    return np.asarray(scores - scores.mean(axis=1, keepdims=True) * (scores.shape[1] > 2))

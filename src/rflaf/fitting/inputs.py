@@ -60,8 +60,15 @@ class InputForm:
         columns = np.arange(len(self.mean))
         return np.concatenate([columns, self.ranked]) if self.name == "both" else columns
 
+    @property
+    def stays_sparse(self) -> bool:
+        """Whether sparse inputs stay so: there is nothing to subtract, and no rank to read."""
+        return not self.mean.any() and (self.name == "raw" or not len(self.ranked))
+
     def __call__(self, x: Any, dtype: Any) -> Any:
         """Inputs as the layer takes them."""
+        if sparse.issparse(x) and not self.stays_sparse:
+            x = x.toarray()
         plain = standardise(x, self.mean, self.scale, dtype)
         if self.name == "raw" or not len(self.ranked):
             return plain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,17 +33,19 @@ class TargetScale:
     def of(cls, y: Array, weights: Array, fit_intercept: bool) -> TargetScale:
         """What suits these targets, n or n × C."""
         targets = y.reshape(len(y), -1)
-        share = weights / weights.sum()
-        mean = share @ targets
-        spread = np.sqrt(share @ (targets - mean) ** 2)
-        varies = np.ptp(targets, axis=0) > 0
-        mean = np.where(varies, mean, targets[0])
+        largest = np.abs(targets).max(axis=0)
+        unit = np.where(largest > 0, largest, 1.0)  # squares of very large or small ones are lost
+        share, small = weights / weights.sum(), targets / unit
+        mean = share @ small
+        spread = np.sqrt(share @ (small - mean) ** 2) * unit
+        varies = targets.max(axis=0) > targets.min(axis=0)
+        mean = np.where(varies, mean * unit, targets[0])
         scale = np.where(varies & (spread > 0), spread, 1.0)
         return cls(mean if fit_intercept else np.zeros_like(mean), scale, y.ndim == 1)
 
     def scaled(self, y: Array) -> Array:
         """Targets of some rows, n × C."""
-        return (y.reshape(len(y), -1) - self.mean) / self.scale
+        return y.reshape(len(y), -1) / self.scale - self.mean / self.scale
 
 
 @dataclass(frozen=True)
@@ -96,15 +99,22 @@ def in_units(
     settings: FitSettings,
 ) -> Member:
     """A member from weights for scaled targets."""
-    offset = intercept * target.scale + target.mean
+    with np.errstate(over="ignore"):
+        offset = intercept * target.scale + target.mean
+        coef = coef * target.scale
     if not settings.fit_intercept:
         offset = np.zeros_like(offset)
-    return Member(layer, coef * target.scale, offset, alpha)
+    if not (np.isfinite(coef).all() and np.isfinite(offset).all()):
+        raise ValueError(
+            "The numbers in 'y' are too large: a model of them is not finite. Divide 'y' by "
+            "something."
+        )
+    return Member(layer, coef, offset, alpha)
 
 
 def with_oof(
     members: list[Member],
-    judges: list[Member],
+    judges: Sequence[Member | None],
     target: TargetScale,
     plan: FoldPlan,
     sample: Sample | None,
@@ -122,13 +132,13 @@ def with_oof(
         found = np.full((len(fold), len(target.mean)), np.nan)
         for judge, held in zip(judges, plan.held):
             at = fold == held
-            if at.any():
+            if judge is not None and at.any():
                 found[at] = judge.scores(sample.x[at])
         seen = np.isfinite(found[:, 0])
         importances = input_importances(members, sample.x, rng)
         if seen.any():
             y, weights = target.scaled(sample.y)[seen], sample.weights[seen]
-            error = (found[seen] - target.mean) / target.scale - y
+            error = target.scaled(found[seen]) - y
             model = fit_noise(members[0].layer, sample.x[seen], error)
             noise_model = replace(
                 model, unit=model.unit * target.scale, quantiles=model.quantiles * target.scale
@@ -136,7 +146,8 @@ def with_oof(
             mean = np.average(y, axis=0, weights=weights)
             spread = np.average((y - mean) ** 2, axis=0, weights=weights)
             loss = np.average(error**2, axis=0, weights=weights)
-            score = float(np.mean(1 - loss / np.maximum(spread, 1e-30)))
+            varies = spread > 0
+            score = float(np.mean(np.where(varies, 1 - loss / np.where(varies, spread, 1), 0)))
     return RegressionFit(
         members=members,
         target=target,

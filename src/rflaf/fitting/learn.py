@@ -42,8 +42,8 @@ class TrialSize(NamedTuple):
 
 _TRIALS = (TrialSize(10, 6000, 400), TrialSize(24, 12_000, 800))
 _NEAR = 0.05  # of the best loss: what is nearer than that is tried again,
-_FINALISTS = 3  # if it is among the best few
-_WELL_TRIED = 2500  # rows up to which a trial is judged on two folds: one alone is too few rows
+_FINALISTS = 4  # if it is among the best few
+_WELL_TRIED = 6000  # rows up to which a trial is judged on two folds: one alone is too few rows
 MOST_INPUTS = {"full": 128, "diagonal": 512}  # more of them are too many unknowns
 
 
@@ -223,7 +223,7 @@ def _trial(
     basis, given = settings.basis, settings.coefficients
     fixed = not basis.learnable or given is not None
     if fixed:
-        start = _not_learned(basis, given, x.shape[1])
+        start = _not_learned(settings, x.shape[1])
     else:
         start = learn_activation(problem, basis, "diagonal", replace(rule, max_iter=0), rng=rng)
     losses: dict[Kind, float] = {}
@@ -262,7 +262,13 @@ def learn_layers(
         def task(k: int) -> None:
             at = np.flatnonzero(fold != held_folds[k])
             rng = settings.rng() if k == 0 else settings.rng(3, k)
-            layers[k] = learn_layer(rows.at(at), inputs, choice, settings, rng, progress.step)
+            start = None
+            if settings.start is not None:  # each from its own, where there are as many
+                learned = settings.start.learned
+                start = learned[k] if len(learned) == len(layers) else learned[0]
+            layers[k] = learn_layer(
+                rows.at(at), inputs, choice, settings, rng, start, progress.step
+            )
 
         parallel(task, len(held_folds))
     return layers
@@ -274,6 +280,7 @@ def learn_layer(
     choice: Choice,
     settings: FitSettings,
     rng: np.random.Generator,
+    start: Learned | None = None,
     callback: Any = None,
 ) -> FittedLayer:
     """Learn on rows of positive weight."""
@@ -283,7 +290,10 @@ def learn_layer(
     x = form(rows.x, dtype)
     w = draw(settings.projection, x.shape[1], settings.components, rng, dtype)
     problem = Problem(x, rows.y.astype(dtype), rows.weights, w, form.scales)
-    learned = _learn(problem, choice.kind, settings, rng, callback)
+    learned = _learn(problem, choice.kind, settings, rng, start, callback)
+    kind = choice.kind
+    if np.ndim(learned.metric) == 1 and kind == "full":  # few rows: no more than scales
+        kind = "diagonal" if settings.max_iter else "none"
     components = apply_metric(learned.metric, w).astype(dtype)
     coverage, z = _measure_coverage(x, components, settings.basis, rng)
     return FittedLayer(
@@ -291,7 +301,7 @@ def learn_layer(
         components=components,
         activation=Activation(settings.basis, learned.coefficients),
         metric=learned.metric,
-        kind=choice.kind,
+        kind=kind,
         alpha=learned.alpha,
         history=learned.history,
         coverage=coverage,
@@ -304,19 +314,19 @@ def _learn(
     kind: Kind,
     settings: FitSettings,
     rng: np.random.Generator,
-    callback: Any = None,
+    start: Learned | None,
+    callback: Any,
 ) -> Learned:
     """Activation, metric and penalty, by what the number of rows allows."""
     basis, given = settings.basis, settings.coefficients
     d = problem.x.shape[1]
     rule = learn_settings(settings)
     if not settings.max_iter:
-        return _not_learned(basis, given, d)
+        return _not_learned(settings, d)
     if len(problem.weights) < FEW_ROWS:
         return start_on_few_rows(problem, basis, kind, rule)
     if kind == "none" and (not basis.learnable or given is not None):
-        return _not_learned(basis, given, d)
-    start = settings.start.learned if settings.start is not None else None
+        return _not_learned(settings, d)
     return learn_activation(problem, basis, kind, rule, rng=rng, start=start, callback=callback)
 
 
@@ -335,10 +345,12 @@ def learn_settings(settings: FitSettings, **changes: Any) -> LearnSettings:
     return replace(rule, **changes)
 
 
-def _not_learned(basis: Basis, given: Array | None, d: int) -> Learned:
+def _not_learned(settings: FitSettings, d: int) -> Learned:
+    given = settings.coefficients
     if given is None:
-        given = basis.fit(lambda z: np.cos(2.2 * z) + np.sin(2.2 * z), ridge=1e-8)
-    return Learned(given, np.full(d, FILL / np.sqrt(max(d, 1))), 1e-3)
+        given = settings.basis.fit(lambda z: np.cos(2.2 * z) + np.sin(2.2 * z), ridge=1e-8)
+    alpha = 1e-3 if settings.alpha is None else settings.alpha
+    return Learned(given, np.full(d, FILL / np.sqrt(max(d, 1))), alpha)
 
 
 def _measure_coverage(

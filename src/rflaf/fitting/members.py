@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rflaf import fused
-from rflaf.fitting.inputs import measure_inputs
+from rflaf.fitting.budget import gram_fits
+from rflaf.fitting.inputs import InputForm, measure_inputs
 from rflaf.fitting.learn import (
     Examples,
     FittedLayer,
@@ -91,6 +92,8 @@ def resolve(settings: FitSettings, n: int, wide: bool) -> FitSettings:
     m, members = settings.n_components, settings.n_members
     if m is None:
         m = next((count for rows, count in _COMPONENTS if n <= rows), 3000)
+        while m > 100 and not gram_fits(m, settings.max_bytes):
+            m //= 2
     if members is None:
         members = 1 if wide else next((count for rows, count in _MEMBERS if n <= rows), 1)
     return replace(
@@ -106,6 +109,11 @@ def plan_folds(sample: Sample, settings: FitSettings, most_held: int | None = No
     n, members = len(sample.weights), settings.n_members or 1
     if n < FEW_ROWS:
         return FoldPlan(sample.keys[:0], [-1])
+    if members > n // 2:
+        raise ValueError(
+            f"'n_members' must leave each member some rows of its own to be judged by. Got "
+            f"{members} for {n} rows; expected at most {n // 2}."
+        )
     if members > 1:
         return FoldPlan(fold_cuts(sample.keys, [1 / members] * members), list(range(members)))
     share = max(settings.validation_fraction, min(1 / 3, _LEAST_HELD / n))
@@ -121,7 +129,7 @@ def learn_members(
     inputs = measure_inputs(examples.x, examples.weights)
     start, n = settings.start, len(examples.weights)
     path: list[dict[str, Any]] = []
-    if start is not None and _fits(settings, start.choice, len(inputs.mean)):
+    if start is not None and _fits(settings, start.choice, inputs):
         choice = start.choice
     else:
         settings = replace(settings, start=None)
@@ -133,12 +141,14 @@ def learn_members(
     return learn_layers(examples, fold, plan.held, inputs, choice, settings), path
 
 
-def _fits(settings: FitSettings, choice: Choice, d: int) -> bool:
+def _fits(settings: FitSettings, choice: Choice, inputs: InputForm) -> bool:
     """Whether what an earlier fit has learned is of a kind that is asked for now."""
     start, given = settings.start, settings.coefficients
-    if start is None or start.basis != settings.basis or start.inputs != d:
+    if start is None or start.basis != settings.basis or start.inputs != len(inputs.mean):
         return False
-    if given is not None and not np.array_equal(given, start.learned.coefficients):
+    if choice.form != "raw" and start.ranked != tuple(inputs.ranked.tolist()):
+        return False
+    if given is not None and not np.array_equal(given, start.learned[0].coefficients):
         return False
     kind_fits = settings.metric in ("auto", choice.kind)
     return kind_fits and settings.input_form in ("auto", choice.form)

@@ -99,6 +99,12 @@ def fit_regression(rows: Rows, settings: FitSettings, keep_sums: bool = False) -
     sample = rows.sample(lambda x: budget.sample_rows(x, max_bytes), settings.seed)
     m = resolve(settings, sample.used, False).components
     wide = not keep_sums and budget.takes_cg(settings.solver, sample.used, m, max_bytes)
+    if (
+        settings.solver == "auto"
+        and (settings.n_members or 1) > 1
+        and budget.gram_fits(m, max_bytes)
+    ):
+        wide = False
     settings = resolve(settings, sample.used, wide)
     if wide and settings.n_members != 1:
         raise ValueError(f"solver='cg' takes n_members=1. Got n_members={settings.n_members}.")
@@ -110,7 +116,7 @@ def fit_regression(rows: Rows, settings: FitSettings, keep_sums: bool = False) -
         everything = ArrayRows.of_sample(sample) if sample.whole else rows
         if wide:
             fit = solve_wide(everything, layers[0], target, plan, sample, settings)
-            return replace(fit, form_path=form_path)
+            return replace(fit, form_path=form_path, rows_seen=sample.seen)
         turned = rotations(layers, sample, plan.folds(sample.keys), plan)
         turned = [None] * len(turned) if keep_sums else turned  # later rows leave their span
         exact = sample.used * m <= budget.EXACT_FEATURES
@@ -139,11 +145,14 @@ def extend_regression(fit: RegressionFit, rows: Rows, settings: FitSettings) -> 
         )
         sums = add_sums(fit.sums, rows.reduce(task, add_sums, fit.block_rows))
         more = _solve(sums, task, fit.first_rows, None, settings)
+    grown = more.noise / np.where(fit.noise > 0, fit.noise, 1.0)
+    model = fit.noise_model
     return replace(
         fit,
         members=more.members,
         alpha_path=more.alpha_path,
         noise=more.noise,
+        noise_model=replace(model, unit=model.unit * grown, quantiles=model.quantiles * grown),
         rows_seen=fit.rows_seen + count,
         sums=sums,
     )
@@ -175,7 +184,7 @@ def _solve(
         alphas = starts  # chosen with the activation, on these few rows
     else:
         alpha, path = gcv_penalty(sums[0][0] + sums[0][1], intercept)
-        alphas = [alpha]
+        alphas = [alpha] * len(sums)
     honest: list[Any] = [None] * len(sums)
     final: list[Any] = [None] * len(sums)
 
@@ -191,7 +200,8 @@ def _solve(
     members = [_member(task, k, final[k], alphas[k], settings) for k in range(len(sums))]
     noise = _noise(sums, honest, final, alphas, intercept) * task.target.scale
     judges = [
-        _member(task, k, v, alphas[k], settings) for k, v in enumerate(honest) if v is not None
+        None if v is None else _member(task, k, v, alphas[k], settings)
+        for k, v in enumerate(honest)
     ]
     return with_oof(
         members, judges, task.target, plan, sample, noise, path, first_rows, settings.rng(4)
@@ -205,9 +215,10 @@ def _noise(
 
     Where there are none, that on the rows fitted to, over the share of freedom that is left.
     """
-    if honest[0] is not None:
-        weights = np.array([held.weight for _, held in sums])
-        losses = [held.loss(v) for (_, held), v in zip(sums, honest)]
+    if any(v is not None for v in honest):
+        known = [(held, v) for (_, held), v in zip(sums, honest) if v is not None]
+        weights = np.array([held.weight for held, _ in known])
+        losses = [held.loss(v) for held, v in known]
         return np.sqrt(weights / weights.sum() @ np.array(losses))
     fit = sums[0][0] + sums[0][1]
     free = fit.freedom(alphas[0], intercept)

@@ -45,7 +45,12 @@ def _positive(largest: Array) -> Array:
 
 
 def standardise(x: Any, mean: Array, scale: Array, dtype: Any) -> Any:
-    """(x - mean) / scale in `dtype`; columns with the scale 0 become 0."""
+    """(x - mean) / scale in `dtype`; columns with the scale 0 become 0.
+
+    Sparse rows stay sparse where the means are zero, as those of sparse rows are.
+    """
+    if sparse.issparse(x) and mean.any():
+        x = x.toarray()
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
     if sparse.issparse(x):
         scaled = x.tocsr() @ sparse.diags_array(inverse)

@@ -26,12 +26,16 @@ class Choice:
 
 @dataclass(frozen=True)
 class Start:
-    """What an earlier fit of `inputs` columns has learned, to go on from."""
+    """What the members of an earlier fit have learned, to go on from.
+
+    It had `inputs` columns, and took ranks of those in `ranked`.
+    """
 
     basis: Basis
-    learned: Learned
+    learned: list[Learned]
     choice: Choice
     inputs: int
+    ranked: tuple[int, ...]
 
 
 @dataclass(frozen=True)

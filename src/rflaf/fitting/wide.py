@@ -66,7 +66,7 @@ def solve_wide(
     at_hand = rows.held(max_bytes // 4)
 
     def part(inside: bool) -> Callable[[int], RowPart]:
-        fold = plan.held[0] if holds and automatic else None
+        fold = plan.held[0] if holds else None
         prepare = Prepare(layer, target, settings.seed, plan, fold, inside)
         return lambda room: RowPart(at_hand, prepare, size, KeptBlocks(room))
 
@@ -76,13 +76,14 @@ def solve_wide(
         sigma=layer.sigma,
         w=layer.components,
         fit=part(inside=False),
-        held=part(inside=True) if holds and automatic else None,
+        held=part(inside=True) if holds else None,
         sample_x=layer.inputs(sample.x[fitted]),
         sample_weights=sample.weights[fitted],
     )
     rule = WideSettings(
         alpha=layer.alpha if settings.alpha is None else settings.alpha,
-        rescale=layer.kind != "none" and bool(layer.history),
+        search=automatic,
+        rescale=automatic and layer.kind != "none" and bool(layer.history),
         fit_intercept=settings.fit_intercept,
         max_bytes=max_bytes,
         max_iter=100 if automatic else 500,

@@ -214,7 +214,8 @@ def solve_cg(
     system = System(everything, settings.fit_intercept)
     state = Descent(system, precondition, best.alpha, best.v)
     honest = np.vstack([best.v, judge_intercept])
-    _converge(state, settings, _LAST, callback)
+    # a penalty that is given deserves its own solution
+    _converge(state, settings, _LAST if settings.search else settings.max_iter, callback)
     return _solution(state, path, best.scale, honest)
 
 

@@ -271,9 +271,13 @@ def fit_softmax(problems: list[SoftmaxProblem], settings: SoftmaxSettings) -> li
     parallel(lambda k: models[k].begin(), len(models))
     path: list[dict[str, Any]] = []
     best = 0
-    if settings.alpha is None:
+    if settings.alpha is None and all(problem.held is not None for problem in problems):
         best = _choose(models, path)
-    parallel(lambda k: models[k].finish(best), len(models))
+    if any(problem.every is not None and problem.every.prepare for problem in problems):
+        for model in models:  # rows that are read anew: one pass at a time
+            model.finish(best)
+    else:
+        parallel(lambda k: models[k].finish(best), len(models))
     return [model.solution(path) for model in models]
 
 

@@ -164,13 +164,13 @@ def turn_metric(
     inputs should count most: L becomes its root, as in recursive feature machines. A few solves of
     this kind bring L near to where hundreds of gradient steps would.
     """
-    outer = _gradient_outer_product(fit, basis, state, settings.fit_intercept)
+    outer = _gradient_products(fit, basis, state, settings.fit_intercept)
     before = float(np.linalg.norm(state.metric))
     if np.ndim(state.metric) == 2:
         values, vectors = np.linalg.eigh(outer)
         root = (vectors * np.sqrt(np.maximum(values, 1e-6 * values[-1]))) @ vectors.T
     else:
-        root = np.sqrt(np.maximum(np.diag(outer), 1e-6 * np.diag(outer).max()))
+        root = np.sqrt(np.maximum(outer, 1e-6 * outer.max()))
     size = float(np.linalg.norm(root))
     if not np.isfinite(size) or size == 0:
         return state
@@ -187,10 +187,11 @@ def turn_metric(
     return chosen
 
 
-def _gradient_outer_product(
-    sketch: Sketch, basis: Any, state: Learned, fit_intercept: bool
-) -> Float64:
-    """E[grad f grad f'] for the ridge solution f of a sketch, summed over outputs."""
+def _gradient_products(sketch: Sketch, basis: Any, state: Learned, fit_intercept: bool) -> Float64:
+    """E[grad f grad f'] for the ridge solution f of a sketch, summed over outputs.
+
+    Its diagonal alone, where the metric is one.
+    """
     dtype = sketch.projection.dtype
     sigma = compiled(basis, state.coefficients)
     w = apply_metric(state.metric, sketch.projection).astype(dtype)
@@ -200,10 +201,11 @@ def _gradient_outer_product(
     sums.add(phi.astype(np.float64), sketch.y_fit, sketch.weights_fit)
     v = sums.solve(state.alpha, fit_intercept)[:-1].astype(dtype)
     ones, share = np.ones((len(z), 1), dtype), sketch.weights_fit / sketch.weights_fit.sum()
-    total = np.zeros((len(w), len(w)))
+    full = np.ndim(state.metric) == 2
+    total = np.zeros((len(w), len(w)) if full else len(w))
     for column in v.T:
         slopes = fused.slope(sigma, z, (ones, column[:, None])) @ w.T
-        total += (slopes * share[:, None]).T @ slopes
+        total += (slopes * share[:, None]).T @ slopes if full else share @ slopes**2
     return total
 
 

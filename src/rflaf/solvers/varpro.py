@@ -47,7 +47,8 @@ TURNS = 3  # of the metric by the gradients of the solution, before the first st
 _ROUND = 32  # steps
 # Work of a sketch, about rows × features², and rate of the steps, for each size
 _SIZES = ((1e8, 0.1), (6e9, 0.05))
-_WIDE_SIZES = (*_SIZES, (3.2e10, 0.05))
+_SINGLE_SIZES = ((4e8, 0.1), (6e9, 0.05))  # for a model that is alone, and has many rows
+_WIDE_SIZES = (*_SINGLE_SIZES, (3.2e10, 0.05))
 _NARROW = 5000  # features; more of them are worth larger sketches
 _MOST_FILL = 1.2  # standard deviation of Z on a grid like [-2, 2]
 _MOST_TARGETS = 12  # more are mixed down to this many, at random, while the activation is learned
@@ -85,13 +86,14 @@ def learn_activation(
     problem = replace(problem, y=_mix_targets(problem.y, rng))
     sampler = Sampler(problem, rng, settings.sketches)
     n, m = problem.x.shape[0], problem.projection.shape[1]
-    sizes = _SIZES if m <= _NARROW else _WIDE_SIZES
+    sizes = _SIZES if settings.sketches == 1 else _SINGLE_SIZES
+    sizes = sizes if m <= _NARROW else _WIDE_SIZES
     first = sketch_size(n, m, sizes[0][0])
     if turns is None:
         turns = TURNS if start is None and settings.max_iter else 0
     if start is None:
         start = start_on_sketch(sampler.draw(first), basis, kind, settings, problem.scales)
-    state = start
+    state = start if settings.alpha is None else replace(start, alpha=settings.alpha)
     for _ in range(turns if kind != "none" else 0):
         state = turn_metric(sampler.draw(first), sampler.draw(first), basis, state, settings)
     history: list[Record] = []
