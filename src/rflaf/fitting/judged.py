@@ -18,6 +18,7 @@ from rflaf.rows import Sample
 from rflaf.solvers.ridge import NormalEquations
 
 Array = NDArray[Any]
+_LARGEST = 1e300  # of the targets: a model of larger ones might not be finite
 Pair = tuple[NormalEquations, NormalEquations]  # sums of rows to fit to, and of those held out
 
 
@@ -34,6 +35,10 @@ class TargetScale:
         """What suits these targets, n or n × C."""
         targets = y.reshape(len(y), -1)
         largest = np.abs(targets).max(axis=0)
+        if largest.max() > _LARGEST:
+            raise ValueError(
+                f"'y' must lie between -{_LARGEST:g} and {_LARGEST:g}. Got {largest.max():g}."
+            )
         unit = np.where(largest > 0, largest, 1.0)  # squares of very large or small ones are lost
         share, small = weights / weights.sum(), targets / unit
         mean = share @ small
@@ -99,17 +104,10 @@ def in_units(
     settings: FitSettings,
 ) -> Member:
     """A member from weights for scaled targets."""
-    with np.errstate(over="ignore"):
-        offset = intercept * target.scale + target.mean
-        coef = coef * target.scale
+    offset = intercept * target.scale + target.mean
     if not settings.fit_intercept:
         offset = np.zeros_like(offset)
-    if not (np.isfinite(coef).all() and np.isfinite(offset).all()):
-        raise ValueError(
-            "The numbers in 'y' are too large: a model of them is not finite. Divide 'y' by "
-            "something."
-        )
-    return Member(layer, coef, offset, alpha)
+    return Member(layer, coef * target.scale, offset, alpha)
 
 
 def with_oof(

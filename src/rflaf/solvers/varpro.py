@@ -86,8 +86,7 @@ def learn_activation(
     problem = replace(problem, y=_mix_targets(problem.y, rng))
     sampler = Sampler(problem, rng, settings.sketches)
     n, m = problem.x.shape[0], problem.projection.shape[1]
-    sizes = _SIZES if settings.sketches == 1 else _SINGLE_SIZES
-    sizes = sizes if m <= _NARROW else _WIDE_SIZES
+    sizes = _sizes(m, settings.sketches)
     first = sketch_size(n, m, sizes[0][0])
     if turns is None:
         turns = TURNS if start is None and settings.max_iter else 0
@@ -104,6 +103,13 @@ def learn_activation(
         most = most if number == len(sizes) - 1 else most // (len(sizes) - number + 1)
         state = _rounds(state, size, rate, most, sampler, basis, kind, settings, history, callback)
     return Learned(state.coefficients, state.metric, state.alpha, history)
+
+
+def _sizes(m: int, sketches: int) -> tuple[tuple[float, float], ...]:
+    """Work and rate of each size of sketches; a single model has several in a step."""
+    if m > _NARROW:
+        return _WIDE_SIZES
+    return _SIZES if sketches == 1 else _SINGLE_SIZES
 
 
 def _rounds(
