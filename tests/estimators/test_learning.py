@@ -156,8 +156,12 @@ def test_warm_start_goes_on_from_where_it_was(friedman):
     model.set_params(max_iter=4).fit(X, y)
     cold = regressor(n_components=100, max_iter=4).fit(X, y)
     assert model.n_iter_ <= 4
-    assert model.history_[0]["loss"] < before[0]["loss"]
-    assert model.history_[0]["loss"] < cold.history_[0]["loss"]
+    warm, first, again = (  # single sketches are noisy
+        np.mean([record["loss"] for record in history[:4]])
+        for history in (model.history_, before, cold.history_)
+    )
+    assert warm < first
+    assert warm < again
     assert model.activation_ != activation
     labels = classifier(warm_start=True).fit(X, y > 14)
     assert labels.fit(X, y > 14).score(X, y > 14) > 0.8
