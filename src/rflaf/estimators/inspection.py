@@ -60,11 +60,11 @@ class InspectionMixin:
             ax = self.activation_.plot(ax, color="C3", lw=2)
         else:
             activations = _alike([member.layer.activation for member in self.members_])
+            mean = sum(activations[1:], activations[0]) / len(activations)
+            ax = mean.plot(ax, color="C3", lw=2)
+            z = ax.lines[-1].get_xdata()
             for each in activations:
-                ax = each.plot(ax, color="C3", lw=0.7, alpha=0.5)
-            ax = (sum(activations[1:], activations[0]) / len(activations)).plot(
-                ax, color="C3", lw=2
-            )
+                ax.plot(z, each(z), color="C3", lw=0.7, alpha=0.5)
         below = ax.twinx()
         below.hist(self.z_sample_, bins=60, range=ax.get_xlim(), color="0.6", alpha=0.35)
         below.set_yticks([])
