@@ -179,8 +179,12 @@ def test_plot_activation(friedman):
     model = regressor().fit(X, y)
     figure, ax = pyplot.subplots()
     assert model.plot_activation(ax) is ax
-    z = ax.lines[0].get_xdata()
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), model.activation_(z))
+    mean, first, second = ax.lines  # of two members, scaled alike
+    z = first.get_xdata()
+    np.testing.assert_allclose(first.get_ydata(), model.activation_(z))
+    np.testing.assert_allclose(
+        mean.get_ydata(), (first.get_ydata() + second.get_ydata()) / 2, atol=1e-12
+    )
     histogram = figure.axes[1]
     counted = sum(patch.get_height() for patch in histogram.patches)
     low = min(patch.get_x() for patch in histogram.patches)
