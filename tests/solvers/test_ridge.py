@@ -180,14 +180,6 @@ def test_repeated_columns_without_a_penalty(problem, alpha):
     assert np.abs(v).max() < 1e3
 
 
-def test_differences_undo_sums(problem):
-    phi, y, weights = problem
-    a, b = sums(phi[:50], y[:50], weights[:50]), sums(phi[50:], y[50:], weights[50:])
-    rest = a + b - b
-    assert rest.rows == a.rows
-    np.testing.assert_allclose(rest.solve(0.1), a.solve(0.1), rtol=1e-9)
-
-
 def test_without_rows_held_out_the_penalty_is_by_generalised_cross_validation(problem):
     everything = sums(*problem)
     alpha, path = gcv_penalty(everything, True)

@@ -22,14 +22,11 @@ class Partitions:
         Rows of each, where known without looking.
     like : array or frame
         Of the inputs' columns, without a row.
-    targets : int
-        Dimensions of y: 1 or 2; 0 without.
     """
 
     parts: list[Any]
     rows: list[int] | None
     like: Any
-    targets: int
 
 
 def is_dask(X: Any) -> bool:
@@ -53,7 +50,7 @@ def partition(X: Any, y: Any = None, weight: Any = None) -> Partitions:
             columns.append(_beside(name, other, chunks, len(columns[0])))
     parts = [dask.delayed(tuple)(list(row)) for row in zip(*columns)]
     like = np.zeros((0, X.shape[1]), X.dtype) if isinstance(X, da.Array) else X._meta
-    return Partitions(parts, chunks, like, 0 if y is None else y.ndim)
+    return Partitions(parts, chunks, like)
 
 
 def _known_rows(X: Any) -> list[int] | None:

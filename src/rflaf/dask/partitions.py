@@ -1,4 +1,4 @@
-"""Rows that the workers of a cluster hold: a kind of rows like any other."""
+"""Rows in the partitions of a cluster: one more kind of rows."""
 
 from __future__ import annotations
 

@@ -69,16 +69,6 @@ class NormalEquations:
             self.single or other.single,
         )
 
-    def __sub__(self, other: NormalEquations) -> NormalEquations:
-        return NormalEquations(
-            self.gram - other.gram,
-            self.moment - other.moment,
-            self.square - other.square,
-            self.weight - other.weight,
-            self.rows - other.rows,
-            self.single or other.single,
-        )
-
     def penalised(self, alpha: float, fit_intercept: bool = True) -> Float64:
         """gram / weight + alpha, but for the intercept."""
         m = len(self.gram) - 1

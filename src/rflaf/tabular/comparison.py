@@ -81,7 +81,7 @@ def compare_models(
     splitter: Any = KFold(folds, shuffle=True, random_state=seed)
     if classes:
         if np.unique(chosen.values, return_counts=True)[1].min() < folds:
-            raise TableError(f"A class of {target!r} has fewer than {folds} rows, one a fold.")
+            raise TableError(f"A class of {target!r} has fewer than {folds} rows, one per fold.")
         splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
     for name, model in _models(classes, n_components, seed).items():
         found = cross_validate(
