@@ -24,10 +24,10 @@ from rflaf.bases import RBF, BSpline, Chebyshev, Fixed, Polynomial
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.estimators.regressor import PartialState
 from rflaf.files import write_whole
-from rflaf.fitting.inputs import InputForm
+from rflaf.fitting.inputs import Bins, InputForm
 from rflaf.fitting.judged import RegressionFit, TargetScale
 from rflaf.fitting.learn import FittedLayer
-from rflaf.fitting.members import FoldPlan, Member
+from rflaf.fitting.members import FoldPlan, Member, Seat
 from rflaf.fitting.noise import NoiseModel
 from rflaf.solvers import NormalEquations
 from rflaf.tabular.model import TableModel
@@ -56,6 +56,8 @@ _OWN_TYPES = (
     RFLAFRegressor,
     RandomFeatures,
     RegressionFit,
+    Seat,
+    Bins,
     TableModel,
     TargetScale,
 )

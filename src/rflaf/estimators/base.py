@@ -74,7 +74,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         solver: str = "auto",
         fit_intercept: bool = True,
         validation_fraction: float = 0.1,
-        max_iter: int = 96,
+        max_iter: int = 240,
         tol: float = 0.02,
         l1: float = 0.0,
         smoothness: float = 0.0,
@@ -135,13 +135,18 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         """What the last fit has learned, if it has."""
         if not getattr(self, "history_", None):
             return None
-        layers = [member.layer for member in self.members_]
+        layers = [member.layer for member in self.members_ if not member.layer.linear]
+        choices = list(dict.fromkeys(Choice(each.form.name, each.kind) for each in layers))
         learned = [
-            Learned(each.activation.coefficients, each.metric, each.alpha) for each in layers
+            [
+                Learned(each.activation.coefficients, each.metric, each.alpha)
+                for each in layers
+                if Choice(each.form.name, each.kind) == choice
+            ]
+            for choice in choices
         ]
-        choice = Choice(self.input_form_, self.metric_kind_)
         ranked = tuple(layers[0].form.ranked.tolist())
-        return Start(self.activation_.basis, learned, choice, self.n_features_in_, ranked)
+        return Start(self.activation_.basis, learned, choices, self.n_features_in_, ranked)
 
     def _publish(self, columns: dict[str, Any], members: list[Member], **attributes: Any) -> None:
         """Replace all fitted attributes in one step: there is no moment with some of each fit."""
@@ -173,11 +178,11 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         self.__dict__ = state | attributes
 
     def _scores(self, X: Any) -> Array:
-        """The mean of the members' scores, n × C, block by block, in the precision of X."""
+        """The weighted mean of the members' scores, n × C, in the precision of X."""
         return np.concatenate([self._block_scores(x) for x in self._input_blocks(X)])
 
     def _block_scores(self, X: Any) -> Array:
-        scores = sum(member.scores(X) for member in self.members_) / len(self.members_)
+        scores = sum(member.weight * member.scores(X) for member in self.members_)
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"The activation {self.activation_.basis!r} overflows on some rows of X, which lie "

@@ -78,7 +78,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         fit_intercept: bool = True,
         class_weight: Any = None,
         validation_fraction: float = 0.1,
-        max_iter: int = 96,
+        max_iter: int = 240,
         tol: float = 0.02,
         l1: float = 0.0,
         smoothness: float = 0.0,

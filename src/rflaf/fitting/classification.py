@@ -17,10 +17,15 @@ from rflaf.fitting.learn import Examples, FittedLayer
 from rflaf.fitting.members import (
     FoldPlan,
     Member,
+    Seat,
     learn_members,
+    mix_teams,
+    out_of_fold,
     plan_folds,
     resolve,
     rotations,
+    teams_of,
+    weighted,
 )
 from rflaf.fitting.scaling import column_moments
 from rflaf.fitting.settings import FEW_ROWS, FitSettings
@@ -128,13 +133,13 @@ def fit_classification(rows: Rows, settings: FitSettings) -> ClassificationFit:
     with use_threads(settings.n_jobs):
         numbers, spread = encoding.as_numbers(coded.y, coded.weights)
         examples = Examples(coded.x, numbers, coded.weights)
-        layers, form_path = learn_members(examples, fold, plan, settings)
+        seats, form_path = learn_members(examples, fold, plan, settings)
         task = _Task(coded, fold, plan, encoding, spread, settings)
         if sample.whole and len(coded.y) < FEW_ROWS:
-            solutions = [_solve_few(layers[0], task)]
+            solutions = [_solve_few(seats[0].layer, task)]
         else:
-            solutions = _solve(layers, None if sample.whole else rows, task)
-        fit = _calibrated(layers, solutions, task)
+            solutions = _solve(seats, None if sample.whole else rows, task)
+        fit = _calibrated(seats, solutions, task)
     return replace(fit, form_path=form_path)
 
 
@@ -151,41 +156,46 @@ def _solve_few(layer: FittedLayer, task: _Task) -> Solution:
     return fit_few(phi, sample.y, sample.weights, n_classes, alpha, settings.fit_intercept)
 
 
-def _solve(layers: list[FittedLayer], rows: Rows | None, task: _Task) -> list[Solution]:
+def _solve(seats: list[Seat], rows: Rows | None, task: _Task) -> list[Solution]:
     """Output weights of all members; `rows` are all rows, where the sample is but a part."""
     sample, plan, settings = task.sample, task.plan, task.settings
     size = budget.block_rows(settings.components, sample.width, settings.max_bytes)
     room = budget.kept_bytes(settings.max_bytes)
     at_hand = None if rows is None else rows.held(room)
-    turned = rotations(layers, sample, task.fold, plan)
-    middle = float(np.exp(np.median([np.log(layer.alpha) for layer in layers])))
-    # near its least, the cross-entropy is half a squared error in units of the classes' variance
-    start = float(np.clip(0.5 * task.spread**2 * middle, 1e-9, 1.0))
+    turned = rotations(seats, sample, task.fold, plan)
     exact = sample.used * settings.components <= budget.EXACT_FEATURES
     problems = []
-    for layer, held, rotation in zip(layers, plan.held, turned):
-        inside = task.fold == held
+    for seat, rotation in zip(seats, turned):
+        layer, inside = seat.layer, task.fold == seat.fold
         x = layer.inputs(sample.x)
         fit, judge = (_class_rows(sample, x, at, size) for at in (~inside, inside))
         every = None
         if at_hand is None and plan.single:
             every = _class_rows(sample, x, slice(None), size)
         elif at_hand is not None:
-            fold = None if plan.single else held
+            fold = None if plan.single else seat.fold
             prepare = PrepareClasses(layer, task.encoding, settings.seed, plan, fold)
             seen = sample.weights.sum() if plan.single else sample.weights[~inside].sum()
             share = float(seen / sample.weights.sum())
             every = ClassRows(at_hand, task.encoding.total * share, size, prepare)
         w = layer.components.astype(np.float64) if exact else layer.components
         judge_or_none = judge if judge.weight > 0 else None
+        # near its least, cross-entropy is half a squared error over the classes' variance
+        start = float(np.clip(0.5 * task.spread**2 * layer.alpha, 1e-9, 1.0))
         problems.append(SoftmaxProblem(layer.sigma, w, fit, judge_or_none, every, start, rotation))
     rule = SoftmaxSettings(
         n_classes=len(task.encoding.classes),
         alpha=settings.alpha,
         fit_intercept=settings.fit_intercept,
-        room=room,
+        room=room // len(teams_of(seats)),
     )
-    return fit_softmax(problems, rule)
+    solutions: list[Any] = [None] * len(seats)
+    for team in teams_of(seats):
+        middle = float(np.exp(np.median([np.log(problems[k].start_alpha) for k in team])))
+        found = fit_softmax([replace(problems[k], start_alpha=middle) for k in team], rule)
+        for k, solution in zip(team, found):
+            solutions[k] = solution
+    return solutions
 
 
 def _class_rows(sample: Sample, x: Any, at: Any, size: int) -> ClassRows:
@@ -194,36 +204,40 @@ def _class_rows(sample: Sample, x: Any, at: Any, size: int) -> ClassRows:
     return ClassRows(ArrayRows(x[at], sample.y[at], weights), float(weights.sum()), size)
 
 
-def _calibrated(
-    layers: list[FittedLayer], solutions: list[Solution], task: _Task
-) -> ClassificationFit:
+def _calibrated(seats: list[Seat], solutions: list[Solution], task: _Task) -> ClassificationFit:
     """The fit, with out-of-fold scores, and weights divided by the temperature that suits them."""
-    sample, fold, plan = task.sample, task.fold, task.plan
+    sample, fold, intercept = task.sample, task.fold, task.settings.fit_intercept
     outputs = solutions[0].coef.shape[1]
-    found = np.full((len(fold), outputs), np.nan)
-    for layer, solution, held in zip(layers, solutions, plan.held):
-        at = fold == held
-        v = solution.honest
-        if v is not None and at.any():
-            judge = Member(layer, v[:-1], v[-1] * task.settings.fit_intercept, solution.alpha)
-            found[at] = judge.scores(sample.x[at])
-    seen = np.isfinite(found[:, 0])
-    temperature, score = 1.0, float("nan")
+    judges = [
+        None if s.honest is None else Member(seat, s.honest[:-1], s.honest[-1] * intercept, s.alpha)
+        for seat, s in zip(seats, solutions)
+    ]
+    by_team = out_of_fold(judges, sample, fold, outputs)
+    seen = np.isfinite(by_team[0, :, 0])
+    parts, temperature, score = np.ones(1), 1.0, float("nan")
     if seen.any():
-        scores, target, weights = found[seen], sample.y[seen], sample.weights[seen]
+        target, weights = sample.y[seen], sample.weights[seen]
+        known = by_team[:, seen]
+
+        def loss(mix: Array) -> float:
+            return cross_entropy(np.tensordot(mix, known, axes=1), target, weights)[0]
+
+        parts = mix_teams(loss, seats)
+        scores = np.tensordot(parts, known, axes=1)
         temperature = best_temperature(scores, target, weights)
         chosen = scores[:, 0] > 0 if outputs == 1 else scores.argmax(axis=1)
         score = float(np.average(chosen.astype(int) == target, weights=weights))
     members = [
-        Member(layer, s.coef / temperature, s.intercept / temperature, s.alpha)
-        for layer, s in zip(layers, solutions)
+        Member(seat, s.coef / temperature, s.intercept / temperature, s.alpha)
+        for seat, s in zip(seats, solutions)
     ]
+    members = weighted(members, parts)
     return ClassificationFit(
         members=members,
         classes=task.encoding.classes,
         alpha_path=solutions[0].path,
         form_path=[],
-        oof_scores=found / temperature,
+        oof_scores=np.tensordot(parts, by_team, axes=1) / temperature,
         oof_score=score,
         temperature=temperature,
         importances=input_importances(members, sample.x, task.settings.rng(4)),

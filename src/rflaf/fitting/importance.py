@@ -64,7 +64,7 @@ class _Shuffled:
         self._columns = np.split(
             columns, np.cumsum(np.bincount(layer.form.origin, minlength=rows.shape[1]))[:-1]
         )
-        self._v = member.coef / unit
+        self._v = member.weight * member.coef / unit
         with np.errstate(over="ignore", invalid="ignore"):
             self.scores = self._predict(self._z)
 

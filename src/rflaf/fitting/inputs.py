@@ -1,8 +1,8 @@
-"""The form in which inputs enter a model: standardised, as ranks, or both side by side."""
+"""The form in which inputs enter a model: standardised, as ranks, both side by side, or in bins."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,73 @@ from rflaf.fitting.scaling import column_moments, standardise
 
 Array = NDArray[Any]
 
-FORMS = ("raw", "both", "ranks")
+FORMS = ("raw", "both", "ranks", "bins")
+_BINS = 24  # of a column, at most,
+_MOST_BINS = 512  # and of all columns together
+_FEWEST_BINS = 4  # of a column with many values; with fewer, bins tell too little
+_CHUNK = 4096  # rows that are cut into bins at once
 _KNOTS = 65  # quantiles that a column's ranks are read from
 _FEWEST = 5  # different values that a column needs for its ranks to be another thing
 _MOST_MEASURED = 100_000  # rows that quantiles are taken of
 _EDGE = np.sqrt(3.0)  # ranks lie in [-sqrt(3), sqrt(3)], where they have unit variance
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Columns cut at quantiles: how far a value has come through each bin, standardised.
+
+    A value is 1 in the bins below its own, 0 in those above, and rises from 0 to 1 within. Two
+    values are then as far apart as the number of rows between them, and no farther than the
+    square root of it: functions of bins may change fast in many places, as trees do. A scale for
+    each bin, which a diagonal metric learns, is a learned warp of the column. Beyond the first and
+    the last quantile of the fit values are the same as there.
+
+    Attributes
+    ----------
+    column : array of int
+        Of each bin.
+    low, width : array
+        Where a bin starts, and how wide it is.
+    mean, scale : array
+        What is subtracted from the place in a bin, and what it is divided by.
+    """
+
+    column: NDArray[np.intp]
+    low: Array
+    width: Array
+    mean: Array
+    scale: Array
+
+    def __call__(self, x: Array, dtype: Any) -> Array:
+        out = np.empty((len(x), len(self.column)), dtype)
+        for start in range(0, len(x), _CHUNK):
+            at = slice(start, start + _CHUNK)
+            out[at] = (self._places(x[at]) - self.mean) / self.scale
+        return out
+
+    def _places(self, x: Array) -> Array:
+        found = x[:, self.column].astype(np.float64)
+        with np.errstate(over="ignore"):  # beyond all bins by far: clipped
+            found -= self.low
+            found /= self.width
+        return np.clip(found, 0, 1, out=found)
+
+
+def measure_bins(x: Array, ranked: NDArray[np.intp]) -> Bins | None:
+    """Bins with about as many rows each; None where there are too many columns, or none."""
+    most = min(_BINS, (_MOST_BINS - x.shape[1] + len(ranked)) // max(len(ranked), 1))
+    if not len(ranked) or most < _FEWEST_BINS:
+        return None
+    x = x[:: -(-x.shape[0] // _MOST_MEASURED)]
+    edges = [np.unique(np.quantile(x[:, j], np.linspace(0, 1, most + 1))) for j in ranked]
+    edges = [each.astype(np.float64) for each in edges]
+    column = np.repeat(ranked, [len(each) - 1 for each in edges])
+    low = np.concatenate([each[:-1] for each in edges])
+    width = np.concatenate([np.diff(each) for each in edges])
+    found = Bins(column, low, width, np.zeros(len(low)), np.ones(len(low)))
+    places = found._places(x[:: -(-len(x) // _CHUNK)])
+    scale = places.std(axis=0)
+    return replace(found, mean=places.mean(axis=0), scale=np.where(scale > 0, scale, 1.0))
 
 
 @dataclass(frozen=True)
@@ -26,14 +88,18 @@ class InputForm:
 
     Attributes
     ----------
-    name : {"raw", "both", "ranks"}
-        Standardised columns; these and their ranks; ranks where a column has many values.
+    name : {"raw", "both", "ranks", "bins"}
+        Standardised columns; these and their ranks; ranks where a column has many values; or bins
+        of such columns, and the others standardised.
     mean, scale : array of d
     ranked : array of int
         The columns of which ranks are taken.
     knots, levels : list of array
         For each of these, increasing values and their ranks. Between them ranks are linear, and
         constant beyond the last.
+    bins : Bins, optional
+        None where there are too many columns for that, or none with enough values: they are
+        standardised then.
     """
 
     name: str
@@ -42,11 +108,15 @@ class InputForm:
     ranked: NDArray[np.intp]
     knots: list[Array]
     levels: list[Array]
+    bins: Bins | None = None
 
     @property
     def scales(self) -> Array:
         """What each column of the result was divided by; 1 for ranks."""
-        if self.name == "raw":
+        cut = self._cut
+        if cut is not None:
+            return np.concatenate([self.scale[self._plain], cut.scale])
+        if self.name in ("raw", "bins"):
             return self.scale
         if self.name == "both":
             return np.concatenate([self.scale, np.ones(len(self.ranked))])
@@ -58,7 +128,21 @@ class InputForm:
     def origin(self) -> NDArray[np.intp]:
         """The input that each column of the result comes from."""
         columns = np.arange(len(self.mean))
+        cut = self._cut
+        if cut is not None:
+            return np.concatenate([self._plain, cut.column])
         return np.concatenate([columns, self.ranked]) if self.name == "both" else columns
+
+    @property
+    def _plain(self) -> NDArray[np.intp]:
+        """The columns that are not cut into bins."""
+        cut = self._cut
+        return np.setdiff1d(np.arange(len(self.mean)), cut.column if cut is not None else [])
+
+    @property
+    def _cut(self) -> Bins | None:
+        """The bins, where this form has any."""
+        return self.bins if self.name == "bins" else None
 
     @property
     def stays_sparse(self) -> bool:
@@ -69,8 +153,13 @@ class InputForm:
         """Inputs as the layer takes them."""
         if sparse.issparse(x) and not self.stays_sparse:
             x = x.toarray()
+        cut = self._cut
+        if cut is not None:
+            at = self._plain
+            plain = standardise(x[:, at], self.mean[at], self.scale[at], dtype)
+            return np.hstack([plain, cut(x, dtype)])
         plain = standardise(x, self.mean, self.scale, dtype)
-        if self.name == "raw" or not len(self.ranked):
+        if self.name in ("raw", "bins") or not len(self.ranked):
             return plain
         found = [np.interp(x[:, j], k, at) for j, k, at in self._columns()]
         ranks = np.column_stack(found).astype(dtype)
@@ -88,7 +177,7 @@ class InputForm:
 def measure_inputs(x: Any, weights: Array) -> InputForm:
     """Moments and ranks of the columns, for use in any form; the name is "raw"."""
     mean, scale = column_moments(x, weights)
-    ranked, knots, levels = [], [], []
+    ranked, knots, levels, bins = [], [], [], None
     if not sparse.issparse(x):
         step = -(-x.shape[0] // _MOST_MEASURED)
         grid = np.linspace(0, 1, _KNOTS)
@@ -104,4 +193,5 @@ def measure_inputs(x: Any, weights: Array) -> InputForm:
             ranked.append(j)
             knots.append(values)
             levels.append((2 * level - 1) * _EDGE)
-    return InputForm("raw", mean, scale, np.array(ranked, np.intp), knots, levels)
+        bins = measure_bins(x, np.array(ranked, np.intp))
+    return InputForm("raw", mean, scale, np.array(ranked, np.intp), knots, levels, bins)

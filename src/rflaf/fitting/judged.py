@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rflaf.fitting.importance import input_importances
-from rflaf.fitting.learn import FittedLayer
-from rflaf.fitting.members import FoldPlan, Member
+from rflaf.fitting.members import FoldPlan, Member, Seat
 from rflaf.fitting.noise import NoiseModel, constant_noise, fit_noise
 from rflaf.fitting.settings import FitSettings
 from rflaf.rows import Sample
@@ -96,7 +94,7 @@ class RegressionFit:
 
 
 def in_units(
-    layer: FittedLayer,
+    seat: Seat,
     coef: Array,
     intercept: Array,
     alpha: float,
@@ -107,58 +105,47 @@ def in_units(
     offset = intercept * target.scale + target.mean
     if not settings.fit_intercept:
         offset = np.zeros_like(offset)
-    return Member(layer, coef * target.scale, offset, alpha)
+    return Member(seat, coef * target.scale, offset, alpha)
 
 
-def with_oof(
+def judged_fit(
     members: list[Member],
-    judges: Sequence[Member | None],
+    found: Array,
     target: TargetScale,
     plan: FoldPlan,
-    sample: Sample | None,
+    sample: Sample,
     noise: Array,
-    path: list[dict[str, Any]],
-    first_rows: int,
     rng: np.random.Generator,
 ) -> RegressionFit:
-    """The fit, with out-of-fold predictions for the sample's rows, and their R²."""
-    score, numbers = float("nan"), np.zeros(0, np.int64)
-    found = np.zeros((0, len(target.mean)))
-    noise_model, importances = constant_noise(noise), np.zeros(0)
-    if sample is not None:
-        fold, numbers = plan.folds(sample.keys), sample.numbers
-        found = np.full((len(fold), len(target.mean)), np.nan)
-        for judge, held in zip(judges, plan.held):
-            at = fold == held
-            if judge is not None and at.any():
-                found[at] = judge.scores(sample.x[at])
-        seen = np.isfinite(found[:, 0])
-        importances = input_importances(members, sample.x, rng)
-        if seen.any():
-            y, weights = target.scaled(sample.y)[seen], sample.weights[seen]
-            error = target.scaled(found[seen]) - y
-            model = fit_noise(members[0].layer, sample.x[seen], error)
-            noise_model = replace(
-                model, unit=model.unit * target.scale, quantiles=model.quantiles * target.scale
-            )
-            mean = np.average(y, axis=0, weights=weights)
-            spread = np.average((y - mean) ** 2, axis=0, weights=weights)
-            loss = np.average(error**2, axis=0, weights=weights)
-            varies = spread > 0
-            score = float(np.mean(np.where(varies, 1 - loss / np.where(varies, spread, 1), 0)))
+    """The fit, with out-of-fold predictions `found` for the sample's rows, and their R²."""
+    score, noise_model = float("nan"), constant_noise(noise)
+    seen = np.isfinite(found[:, 0])
+    if seen.any():
+        y, weights = target.scaled(sample.y)[seen], sample.weights[seen]
+        error = target.scaled(found[seen]) - y
+        model = fit_noise(members[0].layer, sample.x[seen], error)
+        noise_model = replace(
+            model, unit=model.unit * target.scale, quantiles=model.quantiles * target.scale
+        )
+        mean = np.average(y, axis=0, weights=weights)
+        spread = np.average((y - mean) ** 2, axis=0, weights=weights)
+        loss = np.average(error**2, axis=0, weights=weights)
+        noise = np.sqrt(loss) * target.scale
+        varies = spread > 0
+        score = float(np.mean(np.where(varies, 1 - loss / np.where(varies, spread, 1), 0)))
     return RegressionFit(
         members=members,
         target=target,
-        alpha_path=path,
+        alpha_path=[],
         form_path=[],
         oof_prediction=found,
         oof_score=score,
-        sample_numbers=numbers,
+        sample_numbers=sample.numbers,
         noise=noise,
         noise_model=noise_model,
-        importances=importances,
+        importances=input_importances(members, sample.x, rng),
         plan=plan,
-        rows_seen=0,
-        first_rows=first_rows,
+        rows_seen=sample.seen,
+        first_rows=sample.used,
         block_rows=0,
     )

@@ -3,48 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rflaf import fused
 from rflaf.activation import Activation
-from rflaf.bases import Basis
+from rflaf.bases import Basis, Polynomial
 from rflaf.fitting.inputs import InputForm
 from rflaf.fitting.settings import FEW_ROWS, Choice, FitSettings
 from rflaf.fused.threads import parallel
 from rflaf.progress import Progress
 from rflaf.projection import draw
 from rflaf.solvers.features import apply_metric
-from rflaf.solvers.sketches import Problem, Sketch
-from rflaf.solvers.starts import (
-    FILL,
-    Kind,
-    Learned,
-    LearnSettings,
-    compiled,
-    sketch_losses,
-    start_on_few_rows,
-)
+from rflaf.solvers.sketches import Problem
+from rflaf.solvers.starts import FILL, Kind, Learned, LearnSettings, start_on_few_rows
 from rflaf.solvers.varpro import TURNS, learn_activation
 
 Array = NDArray[Any]
-
-
-class TrialSize(NamedTuple):
-    """Steps of learning, rows at most, and features by whose ridge solution a trial is judged."""
-
-    steps: int
-    rows: int
-    features: int
-
-
-_TRIALS = (TrialSize(10, 6000, 400), TrialSize(24, 12_000, 800))
-_NEAR = 0.05  # of the best loss: what is nearer than that is tried again,
-_FINALISTS = 4  # if it is among the best few
-_WELL_TRIED = 6000  # rows up to which a trial is judged on two folds: one alone is too few rows
-MOST_INPUTS = {"full": 128, "diagonal": 512}  # more of them are too many unknowns
 
 
 @dataclass(frozen=True)
@@ -65,6 +42,8 @@ class FittedLayer:
         The steps of learning.
     coverage, z_sample : float, array
         The share of Z inside the grid, and some of Z.
+    linear : bool
+        Whether the features are the inputs themselves.
     """
 
     form: InputForm
@@ -76,6 +55,7 @@ class FittedLayer:
     history: list[dict[str, float]]
     coverage: float
     z_sample: Array
+    linear: bool = False
 
     @property
     def sigma(self) -> fused.Sigma:
@@ -115,163 +95,36 @@ class Examples:
         return Examples(self.x[rows], self.y[rows], self.weights[rows])
 
 
-def choices(inputs: InputForm, n: int, settings: FitSettings) -> list[Choice]:
-    """What may be taken for n rows, the one with fewest unknowns first."""
-    found: list[Choice] = []
-    for form in ("raw", "both") if settings.input_form == "auto" else (settings.input_form,):
-        if form != "raw" and not len(inputs.ranked) and settings.input_form == "auto":
-            continue
-        d = len(replace(inputs, name=form).origin)
-        found += [Choice(form, kind) for kind in metric_kinds(settings.metric, n, d)]
-    order = ("none", "diagonal", "full")
-    return sorted(found, key=lambda choice: (order.index(choice.kind), choice.form != "raw"))
-
-
-def metric_kinds(metric: str, n: int, d: int) -> list[Any]:
-    """The kinds of metric that n rows of d inputs may tell, the one with most unknowns last."""
-    if metric != "auto":
-        return [metric]
-    kinds = ["none"]
-    if d <= MOST_INPUTS["diagonal"] and 5 * d <= n:
-        kinds.append("diagonal")
-    if d <= MOST_INPUTS["full"] and d * d <= n:
-        kinds.append("full")
-    return kinds
-
-
-def choose_form(
-    rows: Examples,
-    fold: Array,
-    held_folds: list[int],
-    inputs: InputForm,
-    settings: FitSettings,
-) -> tuple[Choice, list[dict[str, Any]]]:
-    """The form and the kind with the least error on rows that they have not learned from.
-
-    Each is learned in short, on rows outside a fold, and judged on those inside by a ridge
-    regression. Those near the best are tried again at more length. Returns what was tried, too.
-    """
-    n = len(rows.weights)
-    options = choices(inputs, n, settings)
-    held_folds = held_folds[:2] if n <= _WELL_TRIED else held_folds[:1]
-    path: list[dict[str, Any]] = []
-    for size in _TRIALS:
-        if len(options) == 1:
-            break
-        losses = _try_all(options, rows, fold, held_folds, inputs, settings, size)
-        path += [
-            {"form": c.form, "kind": c.kind, "steps": size.steps, "loss": loss}
-            for c, loss in zip(options, losses)
-        ]
-        # of equals the one with fewest unknowns
-        order = sorted(range(len(options)), key=lambda k: (losses[k], k))
-        limit = (1 + _NEAR) * losses[order[0]]
-        options = [options[k] for k in order if losses[k] <= limit][:_FINALISTS]
-    return options[0], path
-
-
-def _try_all(
-    options: list[Choice],
-    rows: Examples,
-    fold: Array,
-    held_folds: list[int],
-    inputs: InputForm,
-    settings: FitSettings,
-    size: TrialSize,
-) -> list[float]:
-    """The mean held-out error of each, over some folds."""
-    forms = list(dict.fromkeys(choice.form for choice in options))
-    trials = [(form, held) for form in forms for held in held_folds]
-    found: list[Any] = [None] * len(trials)
-    with Progress("choosing the form of the inputs", len(trials), settings.verbose) as progress:
-
-        def task(k: int) -> None:
-            form, held = trials[k]
-            kinds = [choice.kind for choice in options if choice.form == form]
-            rng = settings.rng(2, held)
-            shape = replace(inputs, name=form)
-            found[k] = _trial(rows, fold == held, shape, kinds, settings, size, rng)
-            progress.step({"loss": min(found[k].values())})
-
-        parallel(task, len(trials))
-    losses: dict[Choice, list[float]] = {choice: [] for choice in options}
-    for (form, _), by_kind in zip(trials, found):
-        for kind, loss in by_kind.items():
-            losses[Choice(form, kind)].append(loss)
-    return [float(np.mean(losses[choice])) for choice in options]
-
-
-def _trial(
-    rows: Examples,
-    held: NDArray[np.bool_],
-    form: InputForm,
-    kinds: list[Kind],
-    settings: FitSettings,
-    size: TrialSize,
-    rng: np.random.Generator,
-) -> dict[Kind, float]:
-    """The held-out error of kinds of metric, learned in short on the other rows from one start."""
-    fit = rows.at(_some(np.flatnonzero(~held), size.rows, rng))
-    judge = rows.at(_some(np.flatnonzero(held), size.rows, rng))
-    x, x_held = form(fit.x, np.float32), form(judge.x, np.float32)
-    y, y_held = fit.y.astype(np.float32), judge.y.astype(np.float32)
-    m = min(settings.components, size.features)
-    w = draw(settings.projection, x.shape[1], m, rng, np.float32)
-    problem = Problem(x, y, fit.weights, w, form.scales)
-    sketch = Sketch(x, y, fit.weights, x_held, y_held, judge.weights, w)
-    rule = learn_settings(settings, max_iter=min(size.steps, settings.max_iter))
-    basis, given = settings.basis, settings.coefficients
-    fixed = not basis.learnable or given is not None
-    if fixed:
-        start = _not_learned(settings, x.shape[1])
-    else:
-        start = learn_activation(problem, basis, "diagonal", replace(rule, max_iter=0), rng=rng)
-    losses: dict[Kind, float] = {}
-    for kind in kinds:
-        learned = start
-        if kind != "none" or not fixed:
-            first = replace(start, metric=np.diag(start.metric)) if kind == "full" else start
-            learned = learn_activation(
-                problem, basis, kind, rule, rng=rng, start=first, turns=TURNS
-            )
-        around = learned.alpha * 4.0 ** np.arange(-1, 4)
-        alphas = around if settings.alpha is None else np.array([settings.alpha])
-        sigma = compiled(basis, learned.coefficients)
-        found = sketch_losses(sigma, learned.metric, alphas, sketch, settings.fit_intercept)
-        losses[kind] = float(found.min())
-    return losses
-
-
-def _some(rows: Array, most: int, rng: np.random.Generator) -> Array:
-    return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
-
-
 def learn_layers(
     rows: Examples,
     fold: Array,
     held_folds: list[int],
     inputs: InputForm,
-    choice: Choice,
+    chosen: list[Choice],
     settings: FitSettings,
-) -> list[FittedLayer]:
-    """A layer for each of the folds, learned on the rows outside of it."""
-    layers: list[Any] = [None] * len(held_folds)
-    total = len(held_folds) * settings.max_iter
+) -> list[list[FittedLayer]]:
+    """For each choice a layer for each of the folds, learned on the rows outside of it."""
+    places = [(c, k) for c in range(len(chosen)) for k in range(len(held_folds))]
+    layers: list[Any] = [None] * len(places)
+    total = len(places) * settings.max_iter
     with Progress("learning the activation", total, settings.verbose) as progress:
 
-        def task(k: int) -> None:
+        def task(i: int) -> None:
+            c, k = places[i]
             at = np.flatnonzero(fold != held_folds[k])
-            rng = settings.rng() if k == 0 else settings.rng(3, k)
+            rng = settings.rng() if i == 0 else settings.rng(3, i)
             start = None
             if settings.start is not None:  # each from its own, where there are as many
-                learned = settings.start.learned
-                start = learned[k] if len(learned) == len(layers) else learned[0]
-            layers[k] = learn_layer(
-                rows.at(at), inputs, choice, settings, rng, start, progress.step
+                learned = settings.start.learned[c]
+                start = learned[k] if len(learned) == len(held_folds) else learned[0]
+            # one model alone has the threads for two sketches at once
+            rule = learn_settings(settings, sketches=2 if len(places) == 1 else 1)
+            layers[i] = learn_layer(
+                rows.at(at), inputs, chosen[c], settings, rule, rng, start, progress.step
             )
 
-        parallel(task, len(held_folds))
-    return layers
+        parallel(task, len(places))
+    return [layers[c * len(held_folds) :][: len(held_folds)] for c in range(len(chosen))]
 
 
 def learn_layer(
@@ -279,6 +132,7 @@ def learn_layer(
     inputs: InputForm,
     choice: Choice,
     settings: FitSettings,
+    rule: LearnSettings,
     rng: np.random.Generator,
     start: Learned | None = None,
     callback: Any = None,
@@ -290,7 +144,7 @@ def learn_layer(
     x = form(rows.x, dtype)
     w = draw(settings.projection, x.shape[1], settings.components, rng, dtype)
     problem = Problem(x, rows.y.astype(dtype), rows.weights, w, form.scales)
-    learned = _learn(problem, choice.kind, settings, rng, start, callback)
+    learned = _learn(problem, choice, settings, rule, rng, start, callback)
     kind = choice.kind
     if np.ndim(learned.metric) == 1 and kind == "full":  # few rows: no more than scales
         kind = "diagonal" if settings.max_iter else "none"
@@ -311,26 +165,31 @@ def learn_layer(
 
 def _learn(
     problem: Problem,
-    kind: Kind,
+    choice: Choice,
     settings: FitSettings,
+    rule: LearnSettings,
     rng: np.random.Generator,
     start: Learned | None,
     callback: Any,
 ) -> Learned:
     """Activation, metric and penalty, by what the number of rows allows."""
-    basis, given = settings.basis, settings.coefficients
+    basis, given, kind = settings.basis, settings.coefficients, choice.kind
     d = problem.x.shape[1]
-    rule = learn_settings(settings)
     if not settings.max_iter:
-        return _not_learned(settings, d)
+        return not_learned(settings, d)
     if len(problem.weights) < FEW_ROWS:
         return start_on_few_rows(problem, basis, kind, rule)
     if kind == "none" and (not basis.learnable or given is not None):
-        return _not_learned(settings, d)
-    return learn_activation(problem, basis, kind, rule, rng=rng, start=start, callback=callback)
+        return not_learned(settings, d)
+    turns = None
+    if start is None and choice.start is not None:
+        start, turns = choice.start.of_kind(kind), TURNS
+    return learn_activation(
+        problem, basis, kind, rule, rng=rng, start=start, turns=turns, callback=callback
+    )
 
 
-def learn_settings(settings: FitSettings, **changes: Any) -> LearnSettings:
+def learn_settings(settings: FitSettings, sketches: int = 1, **changes: Any) -> LearnSettings:
     """What learning is told of the settings of a fit."""
     rule = LearnSettings(
         alpha=settings.alpha,
@@ -340,17 +199,35 @@ def learn_settings(settings: FitSettings, **changes: Any) -> LearnSettings:
         smoothness=settings.smoothness,
         max_iter=settings.max_iter,
         tol=settings.tol,
-        sketches=1 if settings.n_members != 1 else 2,
+        sketches=sketches,
     )
     return replace(rule, **changes)
 
 
-def _not_learned(settings: FitSettings, d: int) -> Learned:
+def not_learned(settings: FitSettings, d: int) -> Learned:
+    """The activation that is given or a cosine, and the same scale for all inputs."""
     given = settings.coefficients
     if given is None:
         given = settings.basis.fit(lambda z: np.cos(2.2 * z) + np.sin(2.2 * z), ridge=1e-8)
     alpha = 1e-3 if settings.alpha is None else settings.alpha
     return Learned(given, np.full(d, FILL / np.sqrt(max(d, 1))), alpha)
+
+
+def linear_layer(inputs: InputForm, dtype: Any) -> FittedLayer:
+    """Standardised inputs as they are: with output weights, a linear model."""
+    d = len(inputs.mean)
+    return FittedLayer(
+        form=replace(inputs, name="raw"),
+        components=np.eye(d, dtype=dtype),
+        activation=Activation(Polynomial(2), np.array([0.0, 1.0])),
+        metric=np.ones(d),
+        kind="none",
+        alpha=0.01,
+        history=[],
+        coverage=1.0,
+        z_sample=np.zeros(0, np.float32),
+        linear=True,
+    )
 
 
 def _measure_coverage(

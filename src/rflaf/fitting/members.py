@@ -2,13 +2,15 @@
 
 What chooses must not have been learned from. Rows are therefore cut into folds before anything is
 learned. The errors of the members on their own folds choose the form of the inputs, the kind of
-metric and the penalty, and tell how good the model is; its prediction is the members' mean. With
-many rows one member is enough, and the rows kept aside for choosing join the others for its last
+metric, the penalty and the weights of the members, and tell how good the model is; its prediction
+is the members' weighted mean. Members that differ in their fold alone are a team. With many rows
+one member per team is enough, and the rows kept aside for choosing join the others for its last
 solve.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,15 +19,10 @@ from numpy.typing import NDArray
 
 from rflaf import fused
 from rflaf.fitting.budget import gram_fits
+from rflaf.fitting.choosing import MOST_INPUTS, choices, choose_forms
 from rflaf.fitting.inputs import InputForm, measure_inputs
-from rflaf.fitting.learn import (
-    Examples,
-    FittedLayer,
-    choices,
-    choose_form,
-    learn_layers,
-)
-from rflaf.fitting.settings import FEW_ROWS, Choice, FitSettings
+from rflaf.fitting.learn import Examples, FittedLayer, learn_layers, linear_layer
+from rflaf.fitting.settings import FEW_ROWS, FitSettings
 from rflaf.rows import Sample
 from rflaf.rows.sample import Keys, fold_cuts, fold_numbers
 from rflaf.solvers.features import project, row_rotation
@@ -34,18 +31,37 @@ Array = NDArray[Any]
 
 _MEMBERS = ((5000, 5), (10_000, 3))  # rows up to which there are this many; beyond them, one
 _COMPONENTS = ((2000, 500), (10_000, 1000), (30_000, 2000))  # likewise; beyond them, 3000
-_LEAST_STEPS, _ROWS_PER_STEP = 16, 100  # few rows gain nothing by many steps of learning
+_LEAST_STEPS, _ROWS_PER_STEP = 8, 50  # few rows gain nothing by many steps of learning
+_PARTS, _LEAST_PART = 20, 0.1  # that weights are made of; a team with less does not pay
 _LEAST_HELD = 100  # rows to choose by, or a third of all
 
 
 @dataclass(frozen=True)
-class Member:
-    """A layer and its output weights, M × C and C."""
+class Seat:
+    """A layer, the fold that it has not seen, and the number of its team."""
 
     layer: FittedLayer
+    fold: int
+    team: int
+
+
+@dataclass(frozen=True)
+class Member:
+    """A layer and its output weights, M × C and C.
+
+    `weight` is its part in the prediction, `seat` its fold and team.
+    """
+
+    seat: Seat
     coef: Array
     intercept: Array
     alpha: float
+    weight: float = 1.0
+
+    @property
+    def layer(self) -> FittedLayer:
+        """What makes features of inputs."""
+        return self.seat.layer
 
     def scores(self, x: Any) -> Array:
         """Phi V + intercept in float64, for inputs as they are; not finite where sigma overflows.
@@ -90,6 +106,7 @@ class FoldPlan:
 def resolve(settings: FitSettings, n: int, wide: bool) -> FitSettings:
     """Settings with numbers in place of None, for n rows; wide models have one member."""
     m, members = settings.n_components, settings.n_members
+    free = members is None and settings.input_form == "auto" and settings.max_iter > 0
     if m is None:
         m = next((count for rows, count in _COMPONENTS if n <= rows), 3000)
         while m > 100 and not gram_fits(m, settings.max_bytes):
@@ -100,6 +117,7 @@ def resolve(settings: FitSettings, n: int, wide: bool) -> FitSettings:
         settings,
         n_components=m,
         n_members=1 if n < FEW_ROWS else members,
+        mixes=n >= FEW_ROWS and not wide and free,
         max_iter=min(settings.max_iter, _LEAST_STEPS + n // _ROWS_PER_STEP),
     )
 
@@ -124,43 +142,59 @@ def plan_folds(sample: Sample, settings: FitSettings, most_held: int | None = No
 
 def learn_members(
     examples: Examples, fold: Array, plan: FoldPlan, settings: FitSettings
-) -> tuple[list[FittedLayer], list[dict[str, Any]]]:
-    """The layers of all members, in the form and of the kind that held-out rows choose."""
+) -> tuple[list[Seat], list[dict[str, Any]]]:
+    """The layers of all members, in the forms and of the kinds that held-out rows choose."""
     inputs = measure_inputs(examples.x, examples.weights)
     start, n = settings.start, len(examples.weights)
     path: list[dict[str, Any]] = []
-    if start is not None and _fits(settings, start.choice, inputs):
-        choice = start.choice
+    if start is not None and _fits(settings, inputs):
+        chosen = start.choices
     else:
         settings = replace(settings, start=None)
         if plan.held == [-1] or not settings.max_iter:
             simple = [c for c in choices(inputs, n, settings) if c.form == settings.plain_form]
-            choice = simple[-1]
+            chosen = simple[-1:]
         else:
-            choice, path = choose_form(examples, fold, plan.held, inputs, settings)
-    return learn_layers(examples, fold, plan.held, inputs, choice, settings), path
+            chosen, path = choose_forms(examples, fold, plan.held, inputs, settings)
+    teams = learn_layers(examples, fold, plan.held, inputs, chosen, settings)
+    if settings.mixes and settings.fit_intercept and len(inputs.mean) <= MOST_INPUTS["diagonal"]:
+        linear = linear_layer(inputs, teams[0][0].components.dtype)
+        teams.append([linear] * len(plan.held))
+    seats = [
+        Seat(layer, held, team)
+        for team, layers in enumerate(teams)
+        for layer, held in zip(layers, plan.held)
+    ]
+    return seats, path
 
 
-def _fits(settings: FitSettings, choice: Choice, inputs: InputForm) -> bool:
+def _fits(settings: FitSettings, inputs: InputForm) -> bool:
     """Whether what an earlier fit has learned is of a kind that is asked for now."""
     start, given = settings.start, settings.coefficients
     if start is None or start.basis != settings.basis or start.inputs != len(inputs.mean):
         return False
-    if choice.form != "raw" and start.ranked != tuple(inputs.ranked.tolist()):
+    if start.ranked != tuple(inputs.ranked.tolist()) or len(start.choices) > 1 + settings.mixes:
         return False
-    if given is not None and not np.array_equal(given, start.learned[0].coefficients):
+    if given is not None and not np.array_equal(given, start.learned[0][0].coefficients):
         return False
-    kind_fits = settings.metric in ("auto", choice.kind)
-    return kind_fits and settings.input_form in ("auto", choice.form)
+    for choice, learned in zip(start.choices, start.learned):
+        kind_fits = settings.metric in ("auto", choice.kind)
+        if not kind_fits or settings.input_form not in ("auto", choice.form):
+            return False
+        if choice.form == "bins" and inputs.bins is None:
+            return False
+        width = len(replace(inputs, name=choice.form).origin)
+        if any(np.ndim(each.metric) and len(each.metric) != width for each in learned):
+            return False
+    return True
 
 
-def rotations(
-    layers: list[FittedLayer], sample: Sample, fold: Array, plan: FoldPlan
-) -> list[Array | None]:
+def rotations(seats: list[Seat], sample: Sample, fold: Array, plan: FoldPlan) -> list[Array | None]:
     """For members with fewer rows than features, where to solve: in the span of the rows."""
     found: list[Array | None] = []
-    for layer, held in zip(layers, plan.held):
-        at = np.ones(len(fold), bool) if plan.single else fold != held
+    for seat in seats:
+        layer = seat.layer
+        at = np.ones(len(fold), bool) if plan.single else fold != seat.fold
         if not sample.whole or np.count_nonzero(at) >= layer.components.shape[1]:
             found.append(None)
             continue
@@ -168,3 +202,69 @@ def rotations(
         phi = fused.apply(layer.sigma, z, out=z)
         found.append(row_rotation(phi) if np.isfinite(phi).all() else None)
     return found
+
+
+def teams_of(seats: Sequence[Seat]) -> list[list[int]]:
+    """The places of each team's members among all."""
+    numbers = sorted({seat.team for seat in seats})
+    return [[k for k, seat in enumerate(seats) if seat.team == team] for team in numbers]
+
+
+def out_of_fold(
+    judges: Sequence[Member | None], sample: Sample, fold: Array, outputs: int
+) -> Array:
+    """What each team predicts for rows that it has not seen, teams × n × C; NaN for others."""
+    seats = [judge.seat for judge in judges if judge is not None]
+    teams = {team: at for at, team in enumerate(sorted({seat.team for seat in seats}))}
+    found = np.full((max(len(teams), 1), len(fold), outputs), np.nan)
+    for judge in judges:
+        if judge is None:
+            continue
+        at = fold == judge.seat.fold
+        if at.any():
+            found[teams[judge.seat.team], at] = judge.scores(sample.x[at])
+    return found
+
+
+def mix_teams(loss: Callable[[Array], float], seats: Sequence[Seat]) -> Array:
+    """Weights of teams, which sum to one, for the least loss on rows that they have not seen.
+
+    A twentieth at a time goes to the team that lowers the loss most; this does not fit the weights
+    to chance as least squares would. A linear team is never alone.
+    """
+    teams = teams_of(seats)
+    count = len(teams)
+    if count == 1:
+        return np.ones(1)
+    linear = [seats[team[0]].layer.linear for team in teams]
+    single = [np.inf if linear[k] else loss(np.eye(count)[k]) for k in range(count)]
+    parts = np.eye(count)[int(np.argmin(single))]
+    best, chosen = min(single), parts
+    for total in range(2, _PARTS + 1):
+        losses = [loss((parts + one) / total) for one in np.eye(count)]
+        parts = parts + np.eye(count)[int(np.argmin(losses))]
+        if min(losses) < best:
+            best, chosen = min(losses), parts / total
+    chosen = np.where(chosen < _LEAST_PART, 0.0, chosen)
+    return chosen / chosen.sum()
+
+
+def weighted(members: list[Member], weights: Array) -> list[Member]:
+    """The members of teams that have a weight, each with its part of it, the heaviest first.
+
+    The mean of linear models is one, so that their team becomes a single member, the last.
+    """
+    teams = teams_of([member.seat for member in members])
+    order = sorted(range(len(teams)), key=lambda k: (-weights[k], k))
+    found: list[Member] = []
+    last: list[Member] = []
+    for at in order:
+        team = [members[k] for k in teams[at]]
+        part = float(weights[at])
+        if part > 0 and team[0].layer.linear:
+            coef = np.mean([member.coef for member in team], axis=0)
+            intercept = np.mean([member.intercept for member in team], axis=0)
+            last = [replace(team[0], coef=coef, intercept=intercept, weight=part)]
+        elif part > 0:
+            found += [replace(member, weight=part / len(team)) for member in team]
+    return found + last

@@ -10,15 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rflaf.fitting import budget
-from rflaf.fitting.judged import Pair, RegressionFit, TargetScale, in_units, with_oof
+from rflaf.fitting.judged import Pair, RegressionFit, TargetScale, in_units, judged_fit
 from rflaf.fitting.learn import Examples, FittedLayer
 from rflaf.fitting.members import (
     FoldPlan,
     Member,
+    Seat,
     learn_members,
+    mix_teams,
+    out_of_fold,
     plan_folds,
     resolve,
     rotations,
+    teams_of,
+    weighted,
 )
 from rflaf.fitting.settings import FitSettings
 from rflaf.fitting.wide import solve_wide
@@ -36,7 +41,7 @@ _MOST_HELD = 200_000  # rows that choose when conjugate gradients stop
 class SumMembers:
     """For each member the sums over rows that it may see, and over those of its fold."""
 
-    layers: list[FittedLayer]
+    seats: list[Seat]
     target: TargetScale
     plan: FoldPlan
     seed: int
@@ -46,28 +51,28 @@ class SumMembers:
     def __call__(self, blocks: Iterable[Block]) -> list[Pair]:
         outputs = len(self.target.mean)
         sums = []
-        for layer, rotation in zip(self.layers, self.rotations):
-            m = (layer.components if rotation is None else rotation).shape[1]
+        for seat, rotation in zip(self.seats, self.rotations):
+            m = (seat.layer.components if rotation is None else rotation).shape[1]
             sums.append(tuple(NormalEquations.empty(m, outputs) for _ in range(2)))
-        spaces = [Workspace() for _ in self.layers]
+        spaces = [Workspace() for _ in self.seats]
         for block in blocks:
             used = block.weights > 0
             fold = np.where(used, self.plan.folds(block.fold_keys(self.seed)), -2)
             y = self.target.scaled(block.y)
 
             def task(k: int, block: Block = block, fold: Array = fold, y: Array = y) -> None:
-                held = fold == self.plan.held[k]
+                held = fold == self.seats[k].fold
                 for pair, at in zip(sums[k], (~held & (fold >= 0), held)):
                     if at.any():
                         self._add(k, pair, block, y, slice(None) if at.all() else at, spaces[k])
 
-            parallel(task, len(self.layers))
+            parallel(task, len(self.seats))
         return sums  # type: ignore[return-value]
 
     def _add(
         self, k: int, sums: NormalEquations, block: Block, y: Array, at: Any, space: Workspace
     ) -> None:
-        layer, rotation, weights = self.layers[k], self.rotations[k], block.weights[at]
+        layer, rotation, weights = self.seats[k].layer, self.rotations[k], block.weights[at]
         x, w = layer.inputs(block.x[at]), layer.components
         z = project(x, w, space.array("z", (x.shape[0], w.shape[1]), w.dtype))
         phi = space.array("phi", (x.shape[0], w.shape[1] + 1), w.dtype)
@@ -112,46 +117,69 @@ def fit_regression(rows: Rows, settings: FitSettings, keep_sums: bool = False) -
     with use_threads(settings.n_jobs):
         target = TargetScale.of(sample.y, sample.weights, settings.fit_intercept)
         examples = Examples(sample.x, target.scaled(sample.y), sample.weights)
-        layers, form_path = learn_members(examples, plan.folds(sample.keys), plan, settings)
+        fold = plan.folds(sample.keys)
+        seats, form_path = learn_members(examples, fold, plan, settings)
+        if keep_sums:
+            seats = [seat for seat in seats if not seat.layer.linear]
         everything = ArrayRows.of_sample(sample) if sample.whole else rows
         if wide:
-            fit = solve_wide(everything, layers[0], target, plan, sample, settings)
-            return replace(fit, form_path=form_path, rows_seen=sample.seen)
-        turned = rotations(layers, sample, plan.folds(sample.keys), plan)
+            fit = solve_wide(everything, seats[0], target, plan, sample, settings)
+            return replace(fit, form_path=form_path)
+        turned = rotations(seats, sample, fold, plan)
         turned = [None] * len(turned) if keep_sums else turned  # later rows leave their span
         exact = sample.used * m <= budget.EXACT_FEATURES
-        task = SumMembers(layers, target, plan, settings.seed, exact, turned)
+        task = SumMembers(seats, target, plan, settings.seed, exact, turned)
         size = budget.block_rows(m, sample.width, max_bytes)
         sums = everything.reduce(task, add_sums, size)
-        fit = _solve(sums, task, sample.used, sample, settings)
-    kept = sums if keep_sums else []
-    return replace(fit, form_path=form_path, rows_seen=sample.seen, block_rows=size, sums=kept)
+        solved = _solve(sums, task, sample.used, settings)
+        fit = _mixed(solved, task, sample, fold, settings)
+    if keep_sums:
+        kept = {member.seat.team for member in fit.members}
+        fit = replace(fit, sums=[part for part, s in zip(sums, seats) if s.team in kept])
+    return replace(fit, form_path=form_path, block_rows=size)
+
+
+def _mixed(
+    solved: Solved, task: SumMembers, sample: Sample, fold: Array, settings: FitSettings
+) -> RegressionFit:
+    """The members of the teams that out-of-fold predictions choose."""
+    target, seats = task.target, task.seats
+    by_team = out_of_fold(solved.judges, sample, fold, len(target.mean))
+    seen = np.isfinite(by_team[0, :, 0])
+    weights = np.ones(1)
+    if len(by_team) > 1:
+        share = sample.weights[seen] / sample.weights[seen].sum()
+        truth = target.scaled(sample.y[seen])
+        errors = np.stack([target.scaled(found[seen]) - truth for found in by_team])
+        products = np.einsum("anc,n,bnc->ab", errors, share, errors)
+        weights = mix_teams(lambda w: float(w @ products @ w), seats)
+    members = weighted(solved.members, weights)
+    found = np.tensordot(weights, by_team, axes=1)
+    noise = solved.noise
+    fit = judged_fit(members, found, target, task.plan, sample, noise, settings.rng(4))
+    return replace(fit, alpha_path=solved.path)
 
 
 def extend_regression(fit: RegressionFit, rows: Rows, settings: FitSettings) -> RegressionFit:
     """Add rows to a fit that has kept its sums; they are numbered from `fit.rows_seen` on."""
-    layers = [member.layer for member in fit.members]
+    seats = [member.seat for member in fit.members]
     count = rows.reduce(_count_rows, int.__add__, fit.block_rows)
-    m = layers[0].components.shape[1]
-    settings = replace(settings, n_components=m, n_members=len(layers))
+    m = seats[0].layer.components.shape[1]
+    settings = replace(settings, n_components=m, n_members=len(fit.plan.held))
     with use_threads(settings.n_jobs):
-        task = SumMembers(
-            layers,
-            fit.target,
-            fit.plan,
-            settings.seed,
-            count * m <= budget.EXACT_FEATURES,
-            [None] * len(layers),
-        )
+        exact = count * m <= budget.EXACT_FEATURES
+        task = SumMembers(seats, fit.target, fit.plan, settings.seed, exact, [None] * len(seats))
         sums = add_sums(fit.sums, rows.reduce(task, add_sums, fit.block_rows))
-        more = _solve(sums, task, fit.first_rows, None, settings)
-    grown = more.noise / np.where(fit.noise > 0, fit.noise, 1.0)
+        before = _solve(fit.sums, task, fit.first_rows, settings)
+        more = _solve(sums, task, fit.first_rows, settings)
+    grown = more.noise / np.where(before.noise > 0, before.noise, 1.0)
     model = fit.noise_model
+    members = [replace(member, weight=old.weight) for member, old in zip(more.members, fit.members)]
     return replace(
         fit,
-        members=more.members,
-        alpha_path=more.alpha_path,
-        noise=more.noise,
+        members=members,
+        alpha_path=more.path,
+        noise=fit.noise * grown,
         noise_model=replace(model, unit=model.unit * grown, quantiles=model.quantiles * grown),
         rows_seen=fit.rows_seen + count,
         sums=sums,
@@ -162,29 +190,38 @@ def _count_rows(blocks: Iterable[Block]) -> int:
     return sum(len(block.weights) for block in blocks)
 
 
-def _solve(
-    sums: list[Pair],
-    task: SumMembers,
-    first_rows: int,
-    sample: Sample | None,
-    settings: FitSettings,
-) -> RegressionFit:
-    """Choose the penalty, and solve; `first_rows` rows were learned from."""
+@dataclass(frozen=True)
+class Solved:
+    """Members with their output weights.
+
+    Attributes
+    ----------
+    members : list of Member
+    judges : list of Member or None
+        The same with weights from the rows outside of their folds alone.
+    noise : array of C
+        The root mean squared error on rows that the weights have not seen.
+    path : list of dict
+        Penalties that were tried for the first team.
+    """
+
+    members: list[Member]
+    judges: list[Member | None]
+    noise: Array
+    path: list[dict[str, Any]]
+
+
+def _solve(sums: list[Pair], task: SumMembers, first_rows: int, settings: FitSettings) -> Solved:
+    """Choose the penalty of each team, and solve; `first_rows` rows were learned from."""
     plan, intercept = task.plan, settings.fit_intercept
-    # features of all members have about one height, and so penalties of about one size suit them
-    start = float(np.exp(np.median([np.log(layer.alpha) for layer in task.layers])))
-    starts = [start] * len(sums)
+    alphas = [0.0] * len(sums)
     path: list[dict[str, Any]] = []
-    if settings.alpha is not None:
-        alphas = [settings.alpha] * len(sums)
-    elif all(fit.rows and held.rows for fit, held in sums):
-        factor, path = choose_alpha(sums, starts, fit_intercept=intercept)
-        alphas = [factor * start] * len(sums)
-    elif sum(part.rows for part in sums[0]) == first_rows and settings.max_iter:
-        alphas = starts  # chosen with the activation, on these few rows
-    else:
-        alpha, path = gcv_penalty(sums[0][0] + sums[0][1], intercept)
-        alphas = [alpha] * len(sums)
+    for team in teams_of(task.seats):
+        layers = [task.seats[k].layer for k in team]
+        alpha, tried = _penalty([sums[k] for k in team], layers, first_rows, settings)
+        path = path or tried
+        for k in team:
+            alphas[k] = alpha
     honest: list[Any] = [None] * len(sums)
     final: list[Any] = [None] * len(sums)
 
@@ -197,15 +234,29 @@ def _solve(
 
     parallel(solve, 2 * len(sums))
     final = [v if v is not None else honest[k] for k, v in enumerate(final)]
-    members = [_member(task, k, final[k], alphas[k], settings) for k in range(len(sums))]
-    noise = _noise(sums, honest, final, alphas, intercept) * task.target.scale
+    members = [_member(task, k, v, alphas[k], settings) for k, v in enumerate(final)]
     judges = [
         None if v is None else _member(task, k, v, alphas[k], settings)
         for k, v in enumerate(honest)
     ]
-    return with_oof(
-        members, judges, task.target, plan, sample, noise, path, first_rows, settings.rng(4)
-    )
+    noise = _noise(sums, honest, final, alphas, intercept) * task.target.scale
+    return Solved(members, judges, noise, path)
+
+
+def _penalty(
+    sums: list[Pair], layers: list[FittedLayer], first_rows: int, settings: FitSettings
+) -> tuple[float, list[dict[str, Any]]]:
+    """One penalty for a team: its features have about one height."""
+    start = float(np.exp(np.median([np.log(layer.alpha) for layer in layers])))
+    if settings.alpha is not None:
+        return settings.alpha, []
+    if all(fit.rows and held.rows for fit, held in sums):
+        starts = [start] * len(sums)
+        factor, path = choose_alpha(sums, starts, fit_intercept=settings.fit_intercept)
+        return factor * start, path
+    if sum(part.rows for part in sums[0]) == first_rows and settings.max_iter:
+        return start, []  # chosen with the activation, on these few rows
+    return gcv_penalty(sums[0][0] + sums[0][1], settings.fit_intercept)
 
 
 def _noise(
@@ -231,4 +282,4 @@ def _member(
     """A member in the target's own units, from weights for scaled targets."""
     target, rotation = task.target, task.rotations[k]
     v = weights[:-1] if rotation is None else rotation.astype(np.float64) @ weights[:-1]
-    return in_units(task.layers[k], v, weights[-1], alpha, target, settings)
+    return in_units(task.seats[k], v, weights[-1], alpha, target, settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,22 +18,24 @@ FEW_ROWS = 100  # below this nothing can be held out, and the activation is not 
 
 @dataclass(frozen=True)
 class Choice:
-    """The form of the inputs and the kind of metric."""
+    """The form of the inputs and the kind of metric, and where learning starts from, if known."""
 
     form: str
     kind: Kind
+    start: Learned | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
 class Start:
     """What the members of an earlier fit have learned, to go on from.
 
-    It had `inputs` columns, and took ranks of those in `ranked`.
+    `learned` has a list for each of the choices. The fit had `inputs` columns, and took ranks of
+    those in `ranked`.
     """
 
     basis: Basis
-    learned: list[Learned]
-    choice: Choice
+    learned: list[list[Learned]]
+    choices: list[Choice]
     inputs: int
     ranked: tuple[int, ...]
 
@@ -57,6 +59,8 @@ class FitSettings:
         For classification.
     n_components, n_members : int, optional
         None: what the number of rows suggests.
+    mixes : bool
+        Whether members may have different forms of the inputs, and a linear model join them.
     """
 
     n_components: int | None
@@ -68,7 +72,7 @@ class FitSettings:
     solver: str = "auto"
     fit_intercept: bool = True
     validation_fraction: float = 0.1
-    max_iter: int = 96
+    max_iter: int = 240
     tol: float = 0.02
     l1: float = 0.0
     smoothness: float = 0.0
@@ -80,6 +84,7 @@ class FitSettings:
     n_members: int | None = None
     input_form: str = "auto"
     n_jobs: int | None = None
+    mixes: bool = False
 
     @property
     def plain_form(self) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rflaf.fitting import budget
-from rflaf.fitting.judged import RegressionFit, TargetScale, in_units, with_oof
+from rflaf.fitting.judged import RegressionFit, TargetScale, in_units, judged_fit
 from rflaf.fitting.learn import FittedLayer
-from rflaf.fitting.members import FoldPlan, Member
+from rflaf.fitting.members import FoldPlan, Member, Seat, out_of_fold
 from rflaf.fitting.settings import FitSettings
 from rflaf.rows import Block, Rows, Sample
 from rflaf.solvers.cg import WideProblem, WideSettings, solve_cg
@@ -49,7 +49,7 @@ class Prepare:
 
 def solve_wide(
     rows: Rows,
-    layer: FittedLayer,
+    seat: Seat,
     target: TargetScale,
     plan: FoldPlan,
     sample: Sample,
@@ -60,6 +60,7 @@ def solve_wide(
     Rows held out choose when to stop, and the penalty. Where the metric was learned they choose
     its scale too, for it was learned on fewer rows than these.
     """
+    layer = seat.layer
     automatic, holds = settings.alpha is None, plan.held != [-1]
     size = budget.wide_block_rows(settings.components, sample.width, settings.max_bytes)
     max_bytes = settings.max_bytes or budget.free_bytes() // 4
@@ -92,12 +93,12 @@ def solve_wide(
     solution = solve_cg(problem, rule, settings.rng(1))
     best = min(solution.path, key=lambda record: float(record["loss"]))
     noise = np.sqrt(best["losses"]) * target.scale
-    layer = layer.scaled(solution.scale, sample.x, settings.rng())
-    member = in_units(layer, solution.coef, solution.intercept, solution.alpha, target, settings)
+    seat = replace(seat, layer=layer.scaled(solution.scale, sample.x, settings.rng()))
+    member = in_units(seat, solution.coef, solution.intercept, solution.alpha, target, settings)
     judges: list[Member] = []
     if solution.honest is not None:
         v = solution.honest
-        judges = [in_units(layer, v[:-1], v[-1], solution.alpha, target, settings)]
-    return with_oof(
-        [member], judges, target, plan, sample, noise, solution.path, sample.used, settings.rng(4)
-    )
+        judges = [in_units(seat, v[:-1], v[-1], solution.alpha, target, settings)]
+    found = out_of_fold(judges, sample, fold, len(target.mean))[0]
+    fit = judged_fit([member], found, target, plan, sample, noise, settings.rng(4))
+    return replace(fit, alpha_path=solution.path)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.fitting.inputs import InputForm
+from rflaf.fitting.inputs import Bins, InputForm
 from rflaf.fitting.scaling import FARTHEST
 from rflaf.onnx.graph import Graph
 
@@ -20,7 +20,13 @@ def add_inputs(graph: Graph, form: InputForm, x: str) -> tuple[str, NDArray[np.i
     Ranks stand after all other columns. Rows of W in this order spare the graph a permutation.
     """
     d, ranked = len(form.mean), form.ranked
-    if form.name == "raw" or not len(ranked):
+    if form.name == "bins" and form.bins is not None:
+        plain = np.setdiff1d(np.arange(d), form.bins.column)
+        cut = _add_bins(graph, form.bins, x)
+        if len(plain):
+            cut = graph.add("Concat", _add_standardised(graph, form, x, plain), cut, axis=1)
+        return cut, np.arange(len(plain) + len(form.bins.column))
+    if form.name in ("raw", "bins") or not len(ranked):
         return _add_standardised(graph, form, x, np.arange(d)), np.arange(d)
     if form.name == "both":
         plain, order = np.arange(d), np.arange(d + len(ranked))
@@ -40,6 +46,13 @@ def _add_standardised(graph: Graph, form: InputForm, x: str, at: NDArray[np.intp
     x = x if len(at) == len(form.mean) else graph.columns(x, at)
     x = graph.add("Mul", graph.add("Sub", x, mean), inverse)
     return graph.add("Clip", x, np.float64(-FARTHEST), np.float64(FARTHEST))
+
+
+def _add_bins(graph: Graph, bins: Bins, x: str) -> str:
+    """How far each value has come through each bin of its column, standardised."""
+    x = graph.add("Div", graph.add("Sub", graph.columns(x, bins.column), bins.low), bins.width)
+    x = graph.add("Clip", x, np.float64(0), np.float64(1))
+    return graph.add("Div", graph.add("Sub", x, bins.mean), bins.scale)
 
 
 def _add_ranks(graph: Graph, form: InputForm, x: str) -> str:

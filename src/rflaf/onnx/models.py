@@ -37,9 +37,9 @@ def add_random_features(graph: Graph, model: RandomFeatures, x: str) -> str:
 
 
 def add_scores(graph: Graph, members: list[Member], x: str) -> str:
-    """The mean of the members' Phi V + intercept, n × C, in float64."""
+    """The weighted mean of the members' Phi V + intercept, n × C, in float64."""
     x, bad = _made_finite(graph, x, members[0].layer.form.mean)
-    intercept = np.mean([member.intercept for member in members], axis=0, dtype=np.float64)
+    intercept = np.sum([member.weight * member.intercept for member in members], axis=0)
     total = graph.add("Add", bad, intercept)
     for member in members:
         layer = member.layer
@@ -48,7 +48,7 @@ def add_scores(graph: Graph, members: list[Member], x: str) -> str:
         largest = np.abs(member.coef).max(axis=0)
         unit = np.where(largest > 0, largest, 1.0)
         scores = graph.add("MatMul", phi, (member.coef / unit).astype(graph.dtype))
-        scores = graph.add("Mul", graph.cast(scores, np.float64), unit / len(members))
+        scores = graph.add("Mul", graph.cast(scores, np.float64), unit * member.weight)
         total = graph.add("Add", total, scores)
     return total
 

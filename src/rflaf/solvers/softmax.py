@@ -35,6 +35,7 @@ Part = tuple[Array, Array, Array]  # features, classes and weights of a block
 
 _STEP = 4.0  # from one penalty that is tried to the next
 _MOST_TRIED = 10  # penalties
+_CHOOSING = 2  # models that choose the penalty of all
 # A rougher loss while choosing leaves the weights where the last penalty had them, and then all
 # penalties look the same.
 _ROUGH, _FINE = 3e-5, 1e-6  # how far from its least the loss may be, while choosing and at the end
@@ -264,15 +265,15 @@ def fit_softmax(problems: list[SoftmaxProblem], settings: SoftmaxSettings) -> li
     """Output weights for classes 0 ... n_classes - 1, for one model or several.
 
     Penalties are tried from `start_alpha` in whichever direction the cross-entropy of the held-out
-    rows falls, over all models together, each from the last one's solution. Then the weights are
-    fitted to every row.
+    rows falls, over the first few models together, each from the last one's solution. Then the
+    weights of all are fitted to every row.
     """
     models = [_Model(problem, settings, len(problems)) for problem in problems]
     parallel(lambda k: models[k].begin(), len(models))
     path: list[dict[str, Any]] = []
     best = 0
     if settings.alpha is None and all(problem.held is not None for problem in problems):
-        best = _choose(models, path)
+        best = _choose(models[:_CHOOSING], path)
     if any(problem.every is not None and problem.every.prepare for problem in problems):
         for model in models:  # rows that are read anew: one pass at a time
             model.finish(best)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -38,6 +38,12 @@ class Learned:
     alpha: float
     history: list[dict[str, float]] = field(default_factory=list)
 
+    def of_kind(self, kind: Kind) -> Learned:
+        """The same with a metric that a kind takes."""
+        if kind == "full" and np.ndim(self.metric) == 1:
+            return replace(self, metric=np.diag(self.metric))
+        return self
+
 
 @dataclass(frozen=True)
 class LearnSettings:
@@ -65,7 +71,7 @@ class LearnSettings:
     fit_intercept: bool = True
     l1: float = 0.0
     smoothness: float = 0.0
-    max_iter: int = 96
+    max_iter: int = 240
     tol: float = 0.02
     sketches: int = 2
 

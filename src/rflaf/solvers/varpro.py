@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from rflaf.solvers.starts import (
     Learned,
     LearnSettings,
     compiled,
+    sketch_losses,
     start_on_sketch,
     turn_metric,
 )
@@ -45,10 +46,26 @@ Callback = Callable[[Record], None] | None
 
 TURNS = 3  # of the metric by the gradients of the solution, before the first step
 _ROUND = 32  # steps
-# Work of a sketch, about rows × features², and rate of the steps, for each size
-_SIZES = ((1e8, 0.1), (6e9, 0.05))
-_SINGLE_SIZES = ((4e8, 0.1), (6e9, 0.05))  # for a model that is alone, and has many rows
-_WIDE_SIZES = (*_SINGLE_SIZES, (3.2e10, 0.05))
+
+
+class Stage(NamedTuple):
+    """Steps on sketches of one size.
+
+    `work` is about rows × features², `rate` that of the steps, `share` how many of all there are.
+    """
+
+    work: float
+    rate: float
+    share: float
+
+
+# Many steps on small sketches learn more than a few on large ones that take as long,
+_STAGES = (Stage(3e7, 0.1, 0.5), Stage(4e8, 0.05, 0.4), Stage(4e9, 0.05, 0.1))
+# but for functions so smooth that the error is for want of features: a few have another optimum
+_FINE_STAGES = (Stage(4e8, 0.1, 0.2), Stage(4e9, 0.05, 0.25))
+_MUCH_LESS = 0.5  # of the loss on small sketches, where that is so
+_LONG = 32  # steps, with fewer of them there is nothing to plan
+_WIDE_STAGES = (Stage(4e8, 0.1, 0.4), Stage(6e9, 0.05, 0.3), Stage(3.2e10, 0.05, 0.3))
 _NARROW = 5000  # features; more of them are worth larger sketches
 _MOST_FILL = 1.2  # standard deviation of Z on a grid like [-2, 2]
 _MOST_TARGETS = 12  # more are mixed down to this many, at random, while the activation is learned
@@ -86,8 +103,7 @@ def learn_activation(
     problem = replace(problem, y=_mix_targets(problem.y, rng))
     sampler = Sampler(problem, rng, settings.sketches)
     n, m = problem.x.shape[0], problem.projection.shape[1]
-    sizes = _sizes(m, settings.sketches)
-    first = sketch_size(n, m, sizes[0][0])
+    first = sketch_size(n, m, _STAGES[0].work if m <= _NARROW else _WIDE_STAGES[0].work)
     if turns is None:
         turns = TURNS if start is None and settings.max_iter else 0
     if start is None:
@@ -96,20 +112,31 @@ def learn_activation(
     for _ in range(turns if kind != "none" else 0):
         state = turn_metric(sampler.draw(first), sampler.draw(first), basis, state, settings)
     history: list[Record] = []
-    for number, (work, rate) in enumerate(sizes):
-        size = sketch_size(n, m, work)
-        # half of the steps that are left, or all of them in the end
-        most = settings.max_iter - len(history)
-        most = most if number == len(sizes) - 1 else most // (len(sizes) - number + 1)
-        state = _rounds(state, size, rate, most, sampler, basis, kind, settings, history, callback)
+    for stage in _plan_stages(state, sampler, basis, settings, (n, m)):
+        size = sketch_size(n, m, stage.work)
+        most = min(round(settings.max_iter * stage.share), settings.max_iter - len(history))
+        state = _rounds(
+            state, size, stage.rate, most, sampler, basis, kind, settings, history, callback
+        )
     return Learned(state.coefficients, state.metric, state.alpha, history)
 
 
-def _sizes(m: int, sketches: int) -> tuple[tuple[float, float], ...]:
-    """Work and rate of each size of sketches; a single model has several in a step."""
+def _plan_stages(
+    state: Learned, sampler: Sampler, basis: Any, settings: LearnSettings, shape: tuple[int, int]
+) -> tuple[Stage, ...]:
+    """Sizes of sketches that suit the model."""
+    n, m = shape
     if m > _NARROW:
-        return _WIDE_SIZES
-    return _SIZES if sketches == 1 else _SINGLE_SIZES
+        return _WIDE_STAGES
+    small, large = (sketch_size(n, m, s.work) for s in (_STAGES[0], _FINE_STAGES[-1]))
+    if settings.max_iter < _LONG or large.features < 2 * small.features:
+        return _STAGES
+    sigma, alphas = compiled(basis, state.coefficients), np.array([state.alpha])
+    losses = [
+        sketch_losses(sigma, state.metric, alphas, sampler.draw(size), settings.fit_intercept)[0]
+        for size in (small, large)
+    ]
+    return _FINE_STAGES if losses[1] < _MUCH_LESS * losses[0] else _STAGES
 
 
 def _rounds(
