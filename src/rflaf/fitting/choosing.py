@@ -1,0 +1,227 @@
+"""Which form of the inputs and which kind of metric suit the rows, by trials in short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf.fitting.inputs import InputForm
+from rflaf.fitting.learn import Examples, learn_settings, not_learned
+from rflaf.fitting.settings import Choice, FitSettings
+from rflaf.fused.threads import parallel
+from rflaf.progress import Progress
+from rflaf.projection import draw
+from rflaf.solvers.sketches import Problem, Sketch
+from rflaf.solvers.starts import Kind, Learned, compiled, sketch_losses
+from rflaf.solvers.varpro import TURNS, learn_activation
+
+Array = NDArray[Any]
+
+
+class TrialSize(NamedTuple):
+    """Steps of learning, rows at most, and features by whose ridge solution a trial is judged."""
+
+    steps: int
+    rows: int
+    features: int
+
+
+_TRIALS = (TrialSize(10, 6000, 400), TrialSize(24, 12_000, 800))
+_NEAR = 0.05  # of the best loss: what is nearer than that is tried again,
+_FINALISTS = 4  # if it is among the best few
+_ONCE_TRIED = 2000  # rows up to which a second, longer trial tells no more
+_WELL_TRIED = 6000  # rows up to which a trial is judged on two folds: one alone is too few rows
+_ROWS_PER_BIN = 2  # that a scale for each bin takes
+_OWN_STARTS = 1000  # rows up to which the choice of a start is chance, and several are better
+_MIXED = 1.4  # times the best loss: bins that are worse add nothing to a mean with the best
+MOST_INPUTS = {"full": 128, "diagonal": 512}  # more of them are too many unknowns
+
+
+def choices(inputs: InputForm, n: int, settings: FitSettings) -> list[Choice]:
+    """What may be taken for n rows, the one with fewest unknowns first; bins come last."""
+    found: list[Choice] = []
+    automatic = settings.input_form == "auto"
+    for form in ("raw", "both") if automatic else (settings.input_form,):
+        if form != "raw" and not len(inputs.ranked) and automatic:
+            continue
+        d = len(replace(inputs, name=form).origin)
+        found += [Choice(form, kind) for kind in metric_kinds(settings.metric, n, d)]
+    order = ("none", "diagonal", "full")
+    found.sort(key=lambda choice: (order.index(choice.kind), choice.form != "raw"))
+    if automatic and inputs.bins is not None and settings.metric != "full":
+        many = len(replace(inputs, name="bins").origin)
+        kind: Kind = "diagonal" if _ROWS_PER_BIN * many <= n else "none"
+        if settings.metric in ("auto", kind):
+            found.append(Choice("bins", kind))
+    return found
+
+
+def metric_kinds(metric: str, n: int, d: int) -> list[Any]:
+    """The kinds of metric that n rows of d inputs may tell, the one with most unknowns last."""
+    if metric != "auto":
+        return [metric]
+    kinds = ["none"]
+    if d <= MOST_INPUTS["diagonal"] and 5 * d <= n:
+        kinds.append("diagonal")
+    if d <= MOST_INPUTS["full"] and d * d <= n:
+        kinds.append("full")
+    return kinds
+
+
+def choose_forms(
+    rows: Examples,
+    fold: Array,
+    held_folds: list[int],
+    inputs: InputForm,
+    settings: FitSettings,
+) -> tuple[list[Choice], list[dict[str, Any]]]:
+    """The form and the kind with the least error on rows that they have not learned from.
+
+    Each is learned in short, on rows outside a fold, and judged on those inside by a ridge
+    regression. Those near the best are tried again at more length. Bins are another thing than
+    the smooth forms, so that the mean of both is often better than either: where forms may be
+    mixed, both are taken, the better one first. Returns what was tried, too.
+    """
+    n = len(rows.weights)
+    options = choices(inputs, n, settings)
+    held_folds = held_folds[:2] if n <= _WELL_TRIED else held_folds[:1]
+    bins = [c for c in options if c.form == "bins" and settings.input_form == "auto"]
+    path: list[dict[str, Any]] = []
+    first: dict[Choice, float] = {}
+    starts: dict[str, Learned] = {}
+    for size in _TRIALS if n > _ONCE_TRIED else _TRIALS[:1]:
+        if len(options) == 1:
+            break
+        trials = _Trials(rows, fold, inputs, settings, size)
+        starts |= trials.starts([c.form for c in options if c.form not in starts], held_folds[0])
+        losses = trials.losses(options, held_folds, starts)
+        path += [
+            {"form": c.form, "kind": c.kind, "steps": size.steps, "loss": loss}
+            for c, loss in zip(options, losses)
+        ]
+        first = first or dict(zip(options, losses))
+        # of equals the one with fewest unknowns; bins are not tried again
+        order = [k for k in np.argsort(losses, kind="stable") if options[k] not in bins]
+        limit = (1 + _NEAR) * losses[order[0]]
+        options = [options[k] for k in order if losses[k] <= limit][:_FINALISTS]
+    if not first:
+        return options, path
+    if n <= _OWN_STARTS:
+        starts = {}  # each member may look for its own
+    found = _mixed(options[0], first, settings)
+    return [replace(choice, start=starts.get(choice.form)) for choice in found], path
+
+
+def _mixed(smooth: Choice, losses: dict[Choice, float], settings: FitSettings) -> list[Choice]:
+    """The best smooth form and bins, or the better one alone; by losses of the same trials."""
+    bins = [c for c in losses if c.form == "bins" and settings.input_form == "auto"]
+    found = sorted([smooth, *bins], key=lambda choice: losses[choice])
+    if not settings.mixes:
+        return found[:1]
+    return [c for c in found if losses[c] <= _MIXED * losses[found[0]]]
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """Short fits of one size."""
+
+    rows: Examples
+    fold: Array
+    inputs: InputForm
+    settings: FitSettings
+    size: TrialSize
+
+    def starts(self, forms: Iterable[str], held: int) -> dict[str, Learned]:
+        """Where learning starts from, in each form; on the rows outside a fold."""
+        names = list(dict.fromkeys(forms))
+        found: list[Any] = [None] * len(names)
+
+        def task(k: int) -> None:
+            trial = self._trial(names[k], held)
+            found[k] = trial.start()
+
+        parallel(task, len(names))
+        return dict(zip(names, found))
+
+    def losses(
+        self, options: list[Choice], held_folds: list[int], starts: dict[str, Learned]
+    ) -> list[float]:
+        """The mean held-out error of each, over some folds."""
+        forms = list(dict.fromkeys(choice.form for choice in options))
+        places = [(form, held) for form in forms for held in held_folds]
+        found: dict[Choice, dict[int, float]] = {choice: {} for choice in options}
+        verbose = self.settings.verbose
+        with Progress("choosing the form of the inputs", len(places), verbose) as progress:
+
+            def task(k: int) -> None:
+                form, held = places[k]
+                trial = self._trial(form, held)
+                mine = [choice for choice in options if choice.form == form]
+                for choice in mine:
+                    found[choice][held] = trial.loss(choice.kind, starts[form])
+                progress.step({"loss": min(found[choice][held] for choice in mine)})
+
+            parallel(task, len(places))
+        return [float(np.mean([found[c][held] for held in held_folds])) for c in options]
+
+    def _trial(self, form: str, held: int) -> _Trial:
+        rng = self.settings.rng(2, held)
+        shape = replace(self.inputs, name=form)
+        inside = self.fold == held
+        fit = self.rows.at(_some(np.flatnonzero(~inside), self.size.rows, rng))
+        judge = self.rows.at(_some(np.flatnonzero(inside), self.size.rows, rng))
+        x, x_held = shape(fit.x, np.float32), shape(judge.x, np.float32)
+        y, y_held = fit.y.astype(np.float32), judge.y.astype(np.float32)
+        m = min(self.settings.components, self.size.features)
+        w = draw(self.settings.projection, x.shape[1], m, rng, np.float32)
+        problem = Problem(x, y, fit.weights, w, shape.scales)
+        sketch = Sketch(x, y, fit.weights, x_held, y_held, judge.weights, w)
+        return _Trial(problem, sketch, self.settings, self.size.steps, rng)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Rows to learn from in one form, and rows to judge by."""
+
+    problem: Problem
+    sketch: Sketch
+    settings: FitSettings
+    steps: int
+    rng: np.random.Generator
+
+    def start(self) -> Learned:
+        if self._fixed:
+            return not_learned(self.settings, self.problem.x.shape[1])
+        rule = learn_settings(self.settings, max_iter=0)
+        basis = self.settings.basis
+        return learn_activation(self.problem, basis, "diagonal", rule, rng=self.rng)
+
+    def loss(self, kind: Kind, start: Learned) -> float:
+        """The held-out error of a kind of metric, learned in short."""
+        settings = self.settings
+        learned = start
+        if kind != "none" or not self._fixed:
+            rule = learn_settings(settings, max_iter=min(self.steps, settings.max_iter))
+            learned = learn_activation(
+                *(self.problem, settings.basis, kind, rule),
+                rng=self.rng,
+                start=start.of_kind(kind),
+                turns=TURNS,
+            )
+        around = learned.alpha * 4.0 ** np.arange(-1, 4)
+        alphas = around if settings.alpha is None else np.array([settings.alpha])
+        sigma = compiled(settings.basis, learned.coefficients)
+        found = sketch_losses(sigma, learned.metric, alphas, self.sketch, settings.fit_intercept)
+        return float(found.min())
+
+    @property
+    def _fixed(self) -> bool:
+        return not self.settings.basis.learnable or self.settings.coefficients is not None
+
+
+def _some(rows: Array, most: int, rng: np.random.Generator) -> Array:
+    return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
