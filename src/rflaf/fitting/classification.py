@@ -45,6 +45,9 @@ from rflaf.solvers.softmax import (
 Array = NDArray[Any]
 
 _FEW_ROWS_PENALTY = 1e-4  # of the features' total variance, where no rows can be held out
+# Times the penalty of least squares: half of it would do near the least of the cross-entropy, but
+# classes that are told apart well want more, and coming from strong penalties costs fewer steps.
+_STRONGER = 8.0
 _HOTTEST = 3.0  # what scores are divided by, or multiplied by, at most
 
 
@@ -180,8 +183,7 @@ def _solve(seats: list[Seat], rows: Rows | None, task: _Task) -> list[Solution]:
             every = ClassRows(at_hand, task.encoding.total * share, size, prepare)
         w = layer.components.astype(np.float64) if exact else layer.components
         judge_or_none = judge if judge.weight > 0 else None
-        # near its least, cross-entropy is half a squared error over the classes' variance
-        start = float(np.clip(0.5 * task.spread**2 * layer.alpha, 1e-9, 1.0))
+        start = float(np.clip(_STRONGER * task.spread**2 * layer.alpha, 1e-9, 1.0))
         problems.append(SoftmaxProblem(layer.sigma, w, fit, judge_or_none, every, start, rotation))
     rule = SoftmaxSettings(
         n_classes=len(task.encoding.classes),

@@ -31,7 +31,8 @@ Array = NDArray[Any]
 
 _MEMBERS = ((5000, 5), (10_000, 3))  # rows up to which there are this many; beyond them, one
 _COMPONENTS = ((2000, 500), (10_000, 1000), (30_000, 2000))  # likewise; beyond them, 3000
-_LEAST_STEPS, _ROWS_PER_STEP = 8, 50  # few rows gain nothing by many steps of learning
+_LEAST_STEPS = 8
+_ROWS_PER_STEP, _ROWS_PER_STEP_ALONE = 100, 50  # few rows gain nothing by many steps of learning
 _PARTS, _LEAST_PART = 20, 0.1  # that weights are made of; a team with less does not pay
 _LEAST_HELD = 100  # rows to choose by, or a third of all
 
@@ -113,12 +114,13 @@ def resolve(settings: FitSettings, n: int, wide: bool) -> FitSettings:
             m //= 2
     if members is None:
         members = 1 if wide else next((count for rows, count in _MEMBERS if n <= rows), 1)
+    rows_per_step = _ROWS_PER_STEP if members > 1 else _ROWS_PER_STEP_ALONE
     return replace(
         settings,
         n_components=m,
         n_members=1 if n < FEW_ROWS else members,
         mixes=n >= FEW_ROWS and not wide and free,
-        max_iter=min(settings.max_iter, _LEAST_STEPS + n // _ROWS_PER_STEP),
+        max_iter=min(settings.max_iter, _LEAST_STEPS + n // rows_per_step),
     )
 
 

@@ -38,7 +38,7 @@ _MOST_TRIED = 10  # penalties
 _CHOOSING = 2  # models that choose the penalty of all
 # A rougher loss while choosing leaves the weights where the last penalty had them, and then all
 # penalties look the same.
-_ROUGH, _FINE = 3e-5, 1e-6  # how far from its least the loss may be, while choosing and at the end
+_ROUGH, _FINE = 3e-5, 1e-5  # how far from its least the loss may be, while choosing and at the end
 
 
 def cross_entropy(scores: Array, target: Array, weights: Array) -> tuple[float, Array]:
@@ -307,11 +307,8 @@ class _Model:
     def attempt(self, k: int, near: int) -> float:
         """The held-out loss of a penalty, with the solution for another to start from."""
         if k not in self.tried:
-            start = self.tried[near][1] if near in self.tried else self.v
-            rule = self.settings
-            v, _ = self.objective.solve(
-                self.curvature, self.alpha(k), start, _ROUGH, rule.max_iter, least=1
-            )
+            start = self.tried[near][1] if near in self.tried else None
+            v = self._solve(k, start, _ROUGH)
             self.tried[k] = self.judge.loss(v)[0], v
         return self.tried[k][0]
 
@@ -319,15 +316,25 @@ class _Model:
         """Fit to every row."""
         problem, settings = self.problem, self.settings
         self.chosen, self.honest = self.alpha(k), None
+        more = problem.every is not None and problem.every is not problem.fit
+        start = self.tried[k][1] if k in self.tried else None
+        if start is not None:
+            self.curvature = self.objective.curvature(start)
         if problem.held is not None:
-            self.attempt(k, k)  # a penalty that is given has not been tried
-            self.v = self.honest = self.tried[k][1]
-            self.curvature = self.objective.curvature(self.v)
-        if problem.every is not None and problem.every is not problem.fit:
+            self.v = self.honest = self._solve(k, start, _ROUGH if more else settings.tol)
+            start = self.v
+        if more:
+            assert problem.every is not None
             self.objective = problem.objective(problem.every, settings, self.room)
-        self.v, _ = self.objective.solve(
-            self.curvature, self.chosen, self.v, settings.tol, settings.max_iter
-        )
+        if more or problem.held is None:
+            self.v = self._solve(k, start, settings.tol)
+
+    def _solve(self, k: int, start: Float64 | None, tol: float) -> Float64:
+        """Output weights for a penalty."""
+        rule, first = self.settings, self.v if start is None else start
+        return self.objective.solve(
+            self.curvature, self.alpha(k), first, tol, rule.max_iter, least=1
+        )[0]
 
     def solution(self, path: list[dict[str, Any]]) -> Solution:
         v = self._unrotated(self.v)
