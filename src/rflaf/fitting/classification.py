@@ -62,6 +62,8 @@ class ClassificationFit:
     temperature : float
         What the scores were divided by, for these rows' sake.
     importances : array of d
+    rows_seen : int
+        Rows that were read, those of no weight among them.
     """
 
     members: list[Member]
@@ -72,6 +74,7 @@ class ClassificationFit:
     oof_score: float
     temperature: float
     importances: Array
+    rows_seen: int = 0
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,7 @@ def fit_classification(rows: Rows, settings: FitSettings) -> ClassificationFit:
         else:
             solutions = _solve(layers, None if sample.whole else rows, task)
         fit = _calibrated(layers, solutions, task)
-    return replace(fit, form_path=form_path)
+    return replace(fit, form_path=form_path, rows_seen=sample.seen)
 
 
 def _solve_few(layer: FittedLayer, task: _Task) -> Solution:

@@ -1,0 +1,53 @@
+"""The rows that a page shows one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf.pages import Cell, TableView
+from rflaf.report.evidence import Evidence
+from rflaf.report.wording import figure
+
+Array = NDArray[Any]
+
+_MOST_ROWS = 15
+_MOST_COLUMNS = 8
+_LONGEST = 80  # characters of an entry
+
+
+def shown_rows(
+    evidence: Evidence,
+    badness: Array,
+    names: list[str],
+    order: list[int],
+    header: tuple[str, ...],
+    numeric: tuple[bool, ...],
+    cells: Callable[[int], list[Cell]],
+) -> TableView:
+    """The rows of the largest `badness`: cells of their own, then the columns in `order`."""
+    worst = np.argsort(-badness, kind="stable")[:_MOST_ROWS].tolist()
+    labels = evidence.rows.labels
+    columns = [evidence.rows.column(j, names[j]) for j in order[:_MOST_COLUMNS]]
+    rows = []
+    for i in worst:
+        at = int(evidence.at[i])
+        made = [Cell(labels[at]), *cells(i)]
+        for column in columns:
+            value = column.values[at]
+            if column.kind == "category":
+                made.append(Cell("" if value is None else _short(value)))
+            else:
+                value = float(value)
+                made.append(Cell("", None) if np.isnan(value) else Cell(figure(value, 4), value))
+        rows.append(tuple(made))
+    kinds = (*numeric, *(column.kind != "category" for column in columns))
+    names_shown = ("row", *header, *(column.name for column in columns))
+    return TableView("Rows", names_shown, tuple(rows), (False, *kinds), right=True)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,0 +1,44 @@
+"""Numbers and names as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def figure(value: float, digits: int = 3) -> str:
+    """A number with a few digits, without powers of ten where it can be.
+
+    Examples
+    --------
+    >>> [figure(v) for v in (0.12345, 999.7, -98765.4, 3.0, 1e-7, 2.5e12, float("nan"))]
+    ['0.123', '1,000', '-98,765', '3', '1e-07', '2.5e+12', '–']
+    """
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else str(value)
+    size = abs(value)
+    if 10**digits - 0.5 <= size < 1e9:
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+def score_text(value: float) -> str:
+    """A score, with as many digits as it deserves.
+
+    Examples
+    --------
+    >>> score_text(0.87654), score_text(-1e-9), score_text(float("nan"))
+    ('0.877', '0.000', '–')
+    """
+    return "–" if math.isnan(value) else f"{round(value, 3) + 0.0:.3f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    Examples
+    --------
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
