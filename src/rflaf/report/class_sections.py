@@ -104,7 +104,7 @@ def confusion_section(evidence: Evidence, classes: list[str]) -> Section:
         grid, note = _mistakes(table, classes), "The most common mistakes."
     else:
         grid = _matrix(table, classes)
-        note = "A row for each actual class; shaded by its share of that row."
+        note = "A row for each actual class, a column for each predicted one; shaded by its share of the row."
     title = "Confusion of classes"
     return Section("confusion", "", title, (Subsection("", (grid,)),), (note,))
 
@@ -118,7 +118,7 @@ def _matrix(table: Array, classes: list[str]) -> TableView:
             Cell(f"{n:,}", float(n), shade=0.45 * n / total if total else None) for n in table[k]
         ]
         rows.append((Cell(name), *cells, Cell(f"{total:,}", float(total)), Cell(found)))
-    header = ("actual", *(f"predicted {name}" for name in classes), "rows", "right")
+    header = ("actual", *classes, "rows", "right")
     numeric = (False, *[True] * len(classes), True, False)
     return TableView("Confusion of classes", header, tuple(rows), numeric, right=True)
 

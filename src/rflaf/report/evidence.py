@@ -59,7 +59,7 @@ class TrainingRows:
     y: Array
 
 
-def tested_rows(subject: Subject, X: Any, y: Any) -> Evidence:
+def on_test_rows(subject: Subject, X: Any, y: Any) -> Evidence:
     """The model's predictions for test rows."""
     rows = GivenRows(X, "X_test")
     targets = check_targets(subject, y, rows.count, "y_test")

@@ -83,6 +83,7 @@ class GivenRows:
             )
         self.X = X
         self.count, self.width = int(shape[0]), int(shape[1])
+        self._columns: dict[int, Column] = {}
 
     @property
     def names(self) -> list[str] | None:
@@ -118,7 +119,9 @@ class GivenRows:
 
     def column(self, j: int, name: str) -> Column:
         """What column j holds."""
-        return as_column(self._values(j), name)
+        if j not in self._columns:
+            self._columns[j] = as_column(self._values(j), name)
+        return self._columns[j]
 
     def _values(self, j: int) -> Array:
         if sparse.issparse(self.X):
@@ -129,7 +132,7 @@ class GivenRows:
             return self.X[:, j]
         series = self.X.iloc[:, j]
         kind = getattr(series.dtype, "kind", "O")
-        if kind in "iufb":
+        if kind in "iuf":
             return series.to_numpy(dtype=np.float64, na_value=np.nan)
         if kind == "M":
             return series.to_numpy(dtype="datetime64[ns]")

@@ -125,13 +125,15 @@ def _input_names(subject: Subject, names: list[str]) -> list[str]:
     form = subject.estimator.members_[0].layer.form
     if not subject.direct:
         try:
-            names = [str(name) for name in subject.model[:-1].get_feature_names_out()]
+            made = [str(name) for name in subject.model[:-1].get_feature_names_out()]
+            prefixed = all("__" in name for name in made)  # by the parts of a ColumnTransformer
+            names = [name.partition("__")[2] for name in made] if prefixed else made
         except (AttributeError, ValueError):
             names = [f"input {j}" for j in range(len(form.mean))]
     if len(names) != len(form.mean):
         names = [f"input {j}" for j in range(len(form.mean))]
     ranked = set(form.ranked.tolist()) if form.name == "ranks" else set()
-    made = [f"rank of {name}" if j in ranked else name for j, name in enumerate(names)]
+    found = [f"rank of {name}" if j in ranked else name for j, name in enumerate(names)]
     if form.name == "both":
-        made += [f"rank of {names[j]}" for j in form.ranked.tolist()]
-    return made
+        found += [f"rank of {names[j]}" for j in form.ranked.tolist()]
+    return found

@@ -11,7 +11,7 @@ from rflaf.pages import Cell, Line, Panel, Section, Subsection, TableView
 from rflaf.report.evidence import Evidence
 from rflaf.report.rows_shown import shown_rows
 from rflaf.report.subject import Subject
-from rflaf.report.wording import figure
+from rflaf.report.wording import evenly, figure
 
 Array = NDArray[Any]
 
@@ -145,6 +145,7 @@ def residual_section(
     worst = size.max(axis=1)
     which = size.argmax(axis=1)
     several = evidence.y.shape[1] > 1
+    largest = np.abs(evidence.y).max(axis=0)  # settles the decimals of all rows
     header = (*(["target"] if several else []), "actual", "predicted", "residual")
     if evidence.tested:
         header = (*header, "90% interval")
@@ -154,11 +155,14 @@ def residual_section(
         k = int(which[i])
         y, predicted, left = evidence.y[i, k], evidence.predicted[i, k], residual[i, k]
         made = [Cell(str(k))] if several else []
-        made += [Cell(figure(v, 4), float(v)) for v in (y, predicted)]
-        made.append(Cell(f"{'+' if left > 0 else ''}{figure(left)}", float(left)))
+        texts = evenly([y, predicted, left, largest[k]])
+        signed = f"{'+' if left > 0 else ''}{texts[2]}"
+        made += [
+            Cell(text, float(v)) for text, v in zip((*texts[:2], signed), (y, predicted, left))
+        ]
         if evidence.tested:
             inside = low[i, k] <= y <= high[i, k]
-            text = f"{figure(low[i, k])} to {figure(high[i, k])}"
+            text = " to ".join(evenly([low[i, k], high[i, k], largest[k]], 3)[:2])
             made.append(Cell(text, kind="" if inside else "far"))
         return made
 

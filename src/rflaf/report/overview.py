@@ -91,7 +91,11 @@ class Overview:
     def sentences(self) -> list[str]:
         """What the numbers come to."""
         found = []
-        if self.evidence is not None and "linear" in self.scores:
+        if self.evidence is not None and "linear" not in self.scores:
+            score = score_text(self.scores[THIS][self.score_name])
+            rows = f"{len(self.evidence.y):,} {self.evidence.where}"
+            found.append(f"On {rows} {self.score_name} is {score}.")
+        elif self.evidence is not None:
             ours, line = (self.scores[name][self.score_name] for name in (THIS, "linear"))
             gap, error = ours - line, self._gap_error
             how = "" if self.baselines is None else self.baselines.how

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from rflaf.pages import Cell, TableView
 from rflaf.report.evidence import Evidence
-from rflaf.report.wording import figure
+from rflaf.report.given_rows import Column
+from rflaf.report.wording import evenly
 
 Array = NDArray[Any]
 
@@ -32,21 +33,23 @@ def shown_rows(
     worst = np.argsort(-badness, kind="stable")[:_MOST_ROWS].tolist()
     labels = evidence.rows.labels
     columns = [evidence.rows.column(j, names[j]) for j in order[:_MOST_COLUMNS]]
-    rows = []
-    for i in worst:
-        at = int(evidence.at[i])
-        made = [Cell(labels[at]), *cells(i)]
-        for column in columns:
-            value = column.values[at]
-            if column.kind == "category":
-                made.append(Cell("" if value is None else _short(value)))
-            else:
-                value = float(value)
-                made.append(Cell("", None) if np.isnan(value) else Cell(figure(value, 4), value))
-        rows.append(tuple(made))
+    places = [int(evidence.at[i]) for i in worst]
+    entries = [_entries(column, places) for column in columns]
+    rows = [
+        (Cell(labels[at]), *cells(i), *(entry[k] for entry in entries))
+        for k, (i, at) in enumerate(zip(worst, places))
+    ]
     kinds = (*numeric, *(column.kind != "category" for column in columns))
     names_shown = ("row", *header, *(column.name for column in columns))
     return TableView("Rows", names_shown, tuple(rows), (False, *kinds), right=True)
+
+
+def _entries(column: Column, places: list[int]) -> list[Cell]:
+    values = column.values[places].tolist()
+    if column.kind == "category":
+        return [Cell("" if value is None else _short(value)) for value in values]
+    texts = evenly(values)
+    return [Cell(text, value if text else None) for text, value in zip(texts, values)]
 
 
 def _short(text: str) -> str:

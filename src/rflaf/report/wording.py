@@ -22,6 +22,24 @@ def figure(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}"
 
 
+def evenly(values: Sequence[float], digits: int = 4) -> list[str]:
+    """Numbers with as many decimals each, so that they can be read as a column.
+
+    Examples
+    --------
+    >>> evenly([28.1345, 20.0, -3.0]), evenly([3.0, 12.0]), evenly([0.05, float("nan")])
+    (['28.13', '20.00', '-3.00'], ['3', '12'], ['0.0500', ''])
+    """
+    there = [value for value in values if math.isfinite(value)]
+    largest = max((abs(value) for value in there), default=0.0)
+    if largest and not 1e-3 <= largest < 1e9:
+        return ["" if math.isnan(value) else figure(value, digits) for value in values]
+    whole = all(value == round(value) for value in there)
+    before = math.floor(math.log10(largest)) + 1 if largest >= 1 else 0
+    places = 0 if whole else max(digits - before, 0)
+    return ["" if math.isnan(value) else f"{value:,.{places}f}" for value in values]
+
+
 def score_text(value: float) -> str:
     """A score, with as many digits as it deserves.
 

@@ -21,7 +21,7 @@ from rflaf.report.evidence import (
     Evidence,
     TrainingRows,
     out_of_fold,
-    tested_rows,
+    on_test_rows,
     training_rows,
 )
 from rflaf.report.inside import importance_section, learned_section
@@ -97,7 +97,7 @@ def write_report(
             raise ValueError(f"The '{other}' must be given with '{given}'. Got None instead.")
     subject = Subject(model)
     training = None if X_train is None else training_rows(subject, X_train, y_train)
-    evidence = None if X_test is None else tested_rows(subject, X_test, y_test)
+    evidence = None if X_test is None else on_test_rows(subject, X_test, y_test)
     if evidence is None and training is not None:
         evidence = out_of_fold(subject, training)
     if target is None:
