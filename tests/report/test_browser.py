@@ -88,7 +88,8 @@ def test_tables_sort(browser, pages):
     page = show(browser, pages["numbers"])
     page.execute_script("document.querySelectorAll('#rows thead button')[3].click()")
     found = page.execute_script(
-        "return [...document.querySelectorAll('#rows tbody tr')].map(r => +r.cells[3].dataset.value)"
+        "return [...document.querySelectorAll('#rows tbody tr')]"
+        ".map(row => +row.cells[3].dataset.value)"
     )
     assert len(found) == 15
     assert found == sorted(found)

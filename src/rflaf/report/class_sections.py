@@ -104,7 +104,10 @@ def confusion_section(evidence: Evidence, classes: list[str]) -> Section:
         grid, note = _mistakes(table, classes), "The most common mistakes."
     else:
         grid = _matrix(table, classes)
-        note = "A row for each actual class, a column for each predicted one; shaded by its share of the row."
+        note = (
+            "A row for each actual class, a column for each predicted one; shaded by its share of "
+            "the row."
+        )
     title = "Confusion of classes"
     return Section("confusion", "", title, (Subsection("", (grid,)),), (note,))
 

@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rflaf.report.wording import DAYS_OF_A_YEAR
+
 Array = NDArray[Any]
 
 FEW_VALUES = 6  # a number with so many values or fewer is shown by its values
-_YEAR = 365.2425 * 86400.0
+_DAY = 86400.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -156,8 +158,8 @@ def as_column(values: Array, name: str) -> Column:
         seconds = values.astype(f"{kind}8[us]").astype(np.float64) / 1e6
         seconds[np.isnat(values)] = np.nan
         if kind == "m":
-            return Column(name, "number", seconds / 86400.0)
-        return Column(name, "date", 1970.0 + seconds / _YEAR)
+            return Column(name, "number", seconds / _DAY)
+        return Column(name, "date", 1970.0 + seconds / _DAY / DAYS_OF_A_YEAR)
     if kind == "b":
         return Column(name, "category", values.astype(str).astype(object))
     found = [None if _is_missing(value) else value for value in values.tolist()]

@@ -19,7 +19,7 @@ from rflaf.report.inside import FORMS
 from rflaf.report.number_sections import coverage_of
 from rflaf.report.scores import LOWER_IS_BETTER, class_scores, number_scores, score_error
 from rflaf.report.subject import Subject
-from rflaf.report.wording import figure, listed, score_text
+from rflaf.report.wording import day_text, figure, listed, score_text
 
 Array = NDArray[Any]
 
@@ -255,8 +255,8 @@ def _column_cells(column: Column) -> list[Cell]:
     if not len(values):
         return [Cell("nothing"), missing, *[Cell("", None)] * 3]
     found = [float(v) for v in (values.min(), np.median(values), values.max())]
-    shown = [Cell(f"{v:.1f}" if column.kind == "date" else figure(v, 4), v) for v in found]
-    return [Cell("dates, as years" if column.kind == "date" else "numbers"), missing, *shown]
+    shown = [Cell(day_text(v) if column.kind == "date" else figure(v, 4), v) for v in found]
+    return [Cell("dates" if column.kind == "date" else "numbers"), missing, *shown]
 
 
 def missing_section(overview: Overview) -> Section:
@@ -271,6 +271,8 @@ def missing_section(overview: Overview) -> Section:
         notes.append(
             "Without test rows the coverage of intervals is not known: give X_test and y_test."
         )
+    elif overview.evidence.rows.width > MOST_COLUMNS:
+        notes.append(f"No linear model is fitted to more than {MOST_COLUMNS:,} columns.")
     elif overview.training is None:
         notes.append(
             "A model does not keep the rows of its fit, so the linear and the constant model were "

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rflaf.pages import Cell, TableView
 from rflaf.report.evidence import Evidence
 from rflaf.report.given_rows import Column
-from rflaf.report.wording import evenly
+from rflaf.report.wording import day_text, evenly
 
 Array = NDArray[Any]
 
@@ -48,7 +48,7 @@ def _entries(column: Column, places: list[int]) -> list[Cell]:
     values = column.values[places].tolist()
     if column.kind == "category":
         return [Cell("" if value is None else _short(value)) for value in values]
-    texts = evenly(values)
+    texts = list(map(day_text, values)) if column.kind == "date" else evenly(values)
     return [Cell(text, value if text else None) for text, value in zip(texts, values)]
 
 

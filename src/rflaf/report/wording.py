@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import date, timedelta
+
+DAYS_OF_A_YEAR = 365.2425  # in the mean
 
 
 def figure(value: float, digits: int = 3) -> str:
@@ -49,6 +52,20 @@ def score_text(value: float) -> str:
     ('0.877', '0.000', '–')
     """
     return "–" if math.isnan(value) else f"{round(value, 3) + 0.0:.3f}"
+
+
+def day_text(year: float) -> str:
+    """The day of a year with its fraction, as `given_rows` has dates.
+
+    Examples
+    --------
+    >>> day_text(1970.0), day_text(2024.5)
+    ('1970-01-01', '2024-07-02')
+    """
+    try:
+        return str(date(1970, 1, 1) + timedelta(days=round((year - 1970.0) * DAYS_OF_A_YEAR, 3)))
+    except (OverflowError, ValueError):
+        return "" if math.isnan(year) else f"year {year:.0f}"
 
 
 def listed(names: Sequence[str]) -> str:

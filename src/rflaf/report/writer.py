@@ -20,8 +20,8 @@ from rflaf.report.effects import effects_section
 from rflaf.report.evidence import (
     Evidence,
     TrainingRows,
-    out_of_fold,
     on_test_rows,
+    out_of_fold,
     training_rows,
 )
 from rflaf.report.inside import importance_section, learned_section

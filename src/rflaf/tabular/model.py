@@ -236,7 +236,10 @@ def _held_out(
         return {}
     pipeline.fit(fit_rows, fit_y)
     if report is not None:
-        note = f"It is the model of a first fit; the one that is kept has {len(rows):,} rows."
+        note = (
+            "This is about a first fit, which has not seen the test rows. The model that is kept "
+            f"was fitted to all {len(rows):,} rows."
+        )
         train: Any = {"X_train": fit_rows, "y_train": fit_y}
         write_report(pipeline, report, held_rows, held_y, target=target, notes=[note], **train)
     predicted = pipeline.predict(held_rows)
