@@ -60,7 +60,7 @@ def day_text(year: float) -> str:
     Examples
     --------
     >>> day_text(1970.0), day_text(2024.5)
-    ('1970-01-01', '2024-07-02')
+    ('1970-01-01', '2024-07-01')
     """
     try:
         return str(date(1970, 1, 1) + timedelta(days=round((year - 1970.0) * DAYS_OF_A_YEAR, 3)))
