@@ -162,7 +162,9 @@ def residual_section(
         ]
         if evidence.tested:
             inside = low[i, k] <= y <= high[i, k]
-            text = " to ".join(evenly([low[i, k], high[i, k], largest[k]], 3)[:2])
+            text = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}".join(
+                evenly([low[i, k], high[i, k], largest[k]], 3)[:2]
+            )
             made.append(Cell(text, kind="" if inside else "far"))
         return made
 

@@ -112,6 +112,7 @@ class Overview:
             )
         if self.shares is not None and self.shares.sum() > 0:
             order = np.argsort(-self.shares, kind="stable")[:3].tolist()
+            order = [j for j in order if self.shares[j] >= 0.01] or order[:1]
             main = listed([f"{self.names[j]} ({self.shares[j]:.0%})" for j in order])
             found.append(f"Predictions depend most on {main}.")
         if self.evidence is not None and self.evidence.unknown:
