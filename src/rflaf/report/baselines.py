@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 from rflaf.report.evidence import Evidence, TrainingRows
 from rflaf.report.given_rows import Column
@@ -106,7 +107,8 @@ def _fit_both(fit_x: Array, fit_y: Array, x: Array, classes: int | None) -> dict
     if len(known) < 2:
         return {"linear": constant, "constant": constant}
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
-    with warnings.catch_warnings():
+    # many small products: more threads of BLAS would wait for each other
+    with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         # near its end is near enough for a line to compare with
         warnings.simplefilter("ignore", ConvergenceWarning)
         linear.fit(fit_x, fit_y)
