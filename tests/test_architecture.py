@@ -20,13 +20,13 @@ PARTS = {
     "activation": {"bases", "fused"},
     "bases": set(),
     "cli": {
-        *("_version", "datasets", "estimators", "files", "io", "paper", "progress"),
-        *("tabular", "theory"),
+        *("_version", "datasets", "estimators", "files", "io", "pages", "paper", "progress"),
+        *("report", "tabular", "theory"),
     },
     "dask": {"estimators", "fitting", "fused", "rows"},
     "datasets": {"files"},
     "estimators": {
-        *("activation", "bases", "fitting", "fused", "projection", "rows", "solvers"),
+        *("activation", "bases", "fitting", "fused", "projection", "report", "rows", "solvers"),
     },
     "files": set(),
     "fitting": {"activation", "bases", "fused", "progress", "projection", "rows", "solvers"},
@@ -38,14 +38,17 @@ PARTS = {
     "kernels": {"activation", "bases", "theory"},
     "nn": {"activation", "bases", "fused", "paper"},
     "onnx": {"_version", "activation", "bases", "estimators", "files", "fitting", "fused"},
+    "pages": set(),
     "paper": {
-        *("_version", "activation", "bases", "datasets", "estimators", "files", "nn", "progress"),
+        *("_version", "activation", "bases", "datasets", "estimators", "files", "nn", "pages"),
+        "progress",
     },
     "progress": set(),
     "projection": set(),
+    "report": {"_version", "activation", "files", "pages"},
     "rows": set(),
     "solvers": {"fused", "rows"},
-    "tabular": {"_version", "estimators", "files"},
+    "tabular": {"_version", "estimators", "files", "report"},
     "theory": {"activation", "bases"},
 }
 # Imports against the order of the parts, which must therefore wait until they are asked for.
@@ -55,7 +58,7 @@ EXTRAS = {
     "dask": {"dask"},
     "distributed": {"dask"},
     "filelock": {"paper.records"},
-    "jinja2": {"cli.demo_page", "paper.report"},
+    "jinja2": {"pages"},
     "onnx": {"onnx"},
     "onnxruntime": {"onnx"},
     "pooch": {"datasets.download"},
@@ -68,6 +71,7 @@ SHARED_NAMES = {
     "base": "what a family of classes has in common, in its folder",
     "classifier": "scikit-learn's and Dask's",
     "features": "of a layer, and the transformer RandomFeatures",
+    "report": "of the paper's runs, and of a fitted model",
     "regressor": "scikit-learn's and Dask's",
 }
 SHARED_CLASSES: dict[str, str] = {}

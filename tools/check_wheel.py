@@ -17,9 +17,9 @@ if site not in found.parents:
 names = [m.name for m in pkgutil.walk_packages(rflaf.__path__, "rflaf.")]
 for name in names:
     importlib.import_module(name)
-pages = ("report.html.j2", "page.js", "style.css")
-files = ("py.typed", "cli/demo.html.j2", "paper/paper_tables.csv")
-for file in (*files, *(f"paper/report/{name}" for name in pages)):
+pages = ("page.html.j2", "page.js", "style.css")
+files = ("py.typed", "paper/paper_tables.csv")
+for file in (*files, *(f"pages/{name}" for name in pages)):
     if not (found.parent / file).exists():
         sys.exit(f"the wheel has no {file}")
 

@@ -189,3 +189,15 @@ class Activation:
     def __repr__(self) -> str:
         a = np.array2string(self.coefficients, threshold=6, precision=4, separator=", ")
         return f"Activation({self.basis!r}, {a})"
+
+
+def alike(activations: list[Activation]) -> list[Activation]:
+    """Activations of the first one's height and sign: f does not change if V does the reverse."""
+    first = activations[0]
+    z = np.linspace(*first.basis.grid, 257)
+    found = []
+    for each in activations:
+        overlap, size = float(first(z) @ each(z)), float(each(z) @ each(z))
+        factor = np.sqrt(float(first(z) @ first(z)) / max(size, 1e-300))
+        found.append(each * float(np.copysign(factor, overlap)))
+    return found

@@ -185,11 +185,11 @@ def test_missing_extras_are_named(here, monkeypatch):
         ("skops.io", "io", ["inspect", "model.skops"]),
         ("skops.io", "io", ["fit", "train.csv", "-t", "y"]),
         ("jinja2", "report", ["demo", "--out", "d"]),
+        ("jinja2", "report", ["fit", "train.csv", "-t", "y", "--report", "p.html"]),
         ("pandas", "cli", ["fit", "train.csv", "-t", "y"]),
     ):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, module, None)
-            patch.delitem(sys.modules, "rflaf.cli.demo_page", raising=False)
             assert f"rflaf[{extra}]" in run(*arguments, code=1).stderr
 
 
@@ -236,6 +236,19 @@ def test_version_and_help():
     assert run("--version").output == f"rflaf {rflaf.__version__}\n"
     said = run("--help").output
     assert all(name in said for name in COMMANDS)
+
+
+def test_a_page_about_the_model(here):
+    said = fit_small("--report", "model.html").output
+    assert "Page: model.html" in said
+    page = (here / "model.html").read_text(encoding="utf-8")
+    for part in ("<h1>Model of y</h1>", "town", "Prediction intervals", "Largest residuals"):
+        assert part in page
+    score = re.search(r"R² ([\d.]+)", said)[1]
+    assert f"R², this model</span><strong>{float(score):.3f}" in page, "the held-out rows"
+    fit_small("--report", "model.txt", code=1)
+    fit_small("--report", "late.html", "--validation", 0, source="classes.parquet", target="paid")
+    assert "What is missing" in (here / "late.html").read_text(encoding="utf-8")
 
 
 # ---- hostile names and values
@@ -288,12 +301,15 @@ def test_demo(here, monkeypatch):
     small_demo(monkeypatch, "<script>alert(1)</script>\"'")
     said = run("demo", "--out", "made/here").output
     assert "RBFSampler" in said
-    page = (here / "made" / "here" / "report.html").read_text(encoding="utf-8")
-    assert "<script" not in page
+    (path,) = (here / "made" / "here").iterdir()
+    assert str(path.relative_to(here)) in said
+    page = path.read_text(encoding="utf-8")
+    assert page.count("<script") == 1, "the page's own"
     assert "&lt;script&gt;alert(1)" in page
-    assert page.count("<polyline") == 1
-    assert "prefers-color-scheme: dark" in page
-    assert not re.search(r'(?:src|href)="|url\(|@import', page)  # self-contained
+    assert "The data: a &lt;script&gt;set&lt;/script&gt;." in page
+    for part in ("fixed tanh", "Effect of the main columns", "Learned activation"):
+        assert part in page
+    assert not re.search(r'(?:src|href)="(?!#|data:,")|url\(|@import', page)  # self-contained
 
 
 def test_the_demo_sets_are_what_they_say():
@@ -302,6 +318,9 @@ def test_the_demo_sets_are_what_they_say():
         ("digits", 1797, "classification"),
         ("friedman1", 1000, "regression"),
     ]
+    names = list(demo_command.data_sets()[0].X)
+    assert names[:3] == ["age", "sex", "body mass index"]
+    assert all(len(name) > 2 for name in names), "no s1 to s6"
 
 
 def test_braille_draws_what_it_is_given():

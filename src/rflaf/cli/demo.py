@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,17 @@ LINEAR, SAMPLER, RELU, TANH, LEARNED = (
     "RFLAF",
 )
 
+MEASUREMENTS = {  # of the diabetes data, as its description has them
+    "bmi": "body mass index",
+    "bp": "blood pressure",
+    "s1": "total cholesterol",
+    "s2": "LDL",
+    "s3": "HDL",
+    "s4": "cholesterol / HDL",
+    "s5": "log triglycerides",
+    "s6": "blood sugar",
+}
+
 
 @dataclass(frozen=True)
 class DataSet:
@@ -34,28 +46,41 @@ class DataSet:
     task: str
     X: Any
     y: Any
+    target: str = "target"
+
+
+@dataclass(frozen=True)
+class LastSplit:
+    """The last RFLAF model of a data set, with its rows."""
+
+    model: Any
+    X_train: Any
+    X_test: Any
+    y_train: Any
+    y_test: Any
 
 
 @dataclass
 class Result:
-    """Scores of the models on one data set, split by split, and what the last RFLAF learned."""
+    """Scores of the models on one data set, split by split, and the last RFLAF model."""
 
     data: DataSet
     scores: dict[str, list[float]] = field(default_factory=dict)
     seconds: dict[str, list[float]] = field(default_factory=dict)
-    learned: Any = None
+    last: Any = None
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder for report.html.")] = Path("demo-output"),
+    out: Annotated[Path, typer.Option(help="The folder for the pages.")] = Path("demo-output"),
 ) -> None:
-    """Compare learned with fixed activations on small data sets, and write a page about it."""
+    """Compare learned with fixed activations on small data sets; a page about each model."""
     import scipy.linalg  # noqa: F401  # its BLAS must be there for the limit to reach it
     from threadpoolctl import threadpool_limits
 
-    from rflaf.cli.demo_page import write_demo_page
+    from rflaf.pages.html import require_jinja2
 
+    require_jinja2()  # before the work, and not after it
     out.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     results = []
@@ -67,6 +92,8 @@ def demo(
             for model in run(result):
                 progress.update(progress.task_ids[0], description=f"{data.name}: {model}")
             results.append(result)
+        progress.update(progress.task_ids[0], description="Writing pages")
+        pages = [write_page(result, out) for result in results]
     show_table(
         f"Test rows, mean of {SPLITS} splits ± standard deviation; {COMPONENTS} random features "
         "a member",
@@ -78,27 +105,34 @@ def demo(
         ["model", *(r.data.name for r in results)],
         [(m, *(f"{mean(r.seconds[m]):.2f}" for r in results)) for m in results[0].seconds],
     )
-    write_demo_page(out / "report.html", page_data(results))
-    say(f"{time.perf_counter() - start:.0f} s in all. "
-        f"What was learned: {out / 'report.html'}")  # fmt: skip
+    say(f"{time.perf_counter() - start:.0f} s in all. A page about each RFLAF model:")
+    for page in pages:
+        say(f"  {page}")
 
 
 def data_sets() -> list[DataSet]:
     """Two real sets that come with scikit-learn, and one that is made."""
     from sklearn.datasets import load_diabetes, load_digits, make_friedman1
 
+    # in the units of the measurements, under names that tell what they are
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    pixels, digits = load_digits(return_X_y=True, as_frame=True)
     return [
         DataSet(
             "diabetes",
             "442 patients, ten measurements; the disease's progress a year later",
             "regression",
-            *load_diabetes(return_X_y=True),
+            X.rename(columns=MEASUREMENTS),
+            y,
+            "disease progression",
         ),
         DataSet(
             "digits",
             "1,797 handwritten digits of 8 × 8 pixels",
             "classification",
-            *load_digits(return_X_y=True),
+            pixels,
+            digits,
+            "digit",
         ),
         DataSet(
             "friedman1",
@@ -169,43 +203,45 @@ def run(result: Result) -> Iterator[str]:
             result.seconds.setdefault(name, []).append(time.perf_counter() - start)
             result.scores.setdefault(name, []).append(float(model.score(X_test, y_test)))
             if name == LEARNED:
-                result.learned = model
+                result.last = LastSplit(model, X_train, X_test, y_train, y_test)
 
 
-def page_data(results: list[Result]) -> dict[str, Any]:
-    """The plain data that the page is made of."""
-    import numpy as np
+def write_page(result: Result, folder: Path) -> Path:
+    """The page about the last RFLAF model of a data set, with the scores of all models."""
+    from rflaf.pages import Cell, Section, Subsection, TableView
+    from rflaf.report import write_report
 
-    from rflaf import __version__
-
-    sets = []
-    for result in results:
-        model = result.learned
-        low, high = model.activation_.basis.grid
-        z = np.linspace(low, high, 301)
-        inside = model.z_sample_[(model.z_sample_ >= low) & (model.z_sample_ <= high)]
-        best = max(np.mean(scores) for scores in result.scores.values())
-        sets.append(
-            {
-                "name": result.data.name,
-                "about": result.data.about,
-                "score_name": _score_name(result.data),
-                "scores": [
-                    {
-                        "model": name,
-                        "score": _shown(scores),
-                        "seconds": f"{np.mean(result.seconds[name]):.2f}",
-                        "best": bool(np.mean(scores) == best),
-                    }
-                    for name, scores in result.scores.items()
-                ],
-                "z": z.tolist(),
-                "sigma": model.activation_(z).tolist(),
-                "density": np.histogram(inside, bins=40, range=(low, high))[0].tolist(),
-                "summary": model.summary(),
-            }
+    best = max(mean(scores) for scores in result.scores.values())
+    rows = tuple(
+        (
+            Cell(name),
+            Cell(_shown(scores), mean(scores), "best" if mean(scores) == best else ""),
+            Cell(f"{mean(result.seconds[name]):.2f}", mean(result.seconds[name])),
         )
-    return {"version": __version__, "splits": SPLITS, "components": COMPONENTS, "sets": sets}
+        for name, scores in result.scores.items()
+    )
+    header = ("model", f"{_score_name(result.data)}, mean ± deviation", "seconds of a fit")
+    grid = TableView("Scores of other models", header, rows, (False, True, True), right=True)
+    note = (
+        f"Test rows of {SPLITS} splits, of which the last is the one that this page shows. All "
+        f"models have {COMPONENTS} random features, RFLAF and the fixed activations in each of "
+        "several members. The width of RBFSampler's kernel and its penalty are searched by "
+        "cross-validation, and the time of that search counts."
+    )
+    others = Section("others", "", "Other models", (Subsection("", (grid,)),), (note,))
+    split = result.last
+    return write_report(
+        split.model,
+        folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', result.data.name).strip('-')}.html",
+        split.X_test,
+        split.y_test,
+        X_train=split.X_train,
+        y_train=split.y_train,
+        title=f"Model of {result.data.name}",
+        target=result.data.target,
+        notes=[f"The data: {result.data.about}."],
+        sections=[others],
+    )
 
 
 def _score_name(data: DataSet) -> str:

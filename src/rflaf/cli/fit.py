@@ -39,16 +39,23 @@ def fit(
         float, typer.Option(min=0.0, max=0.9, help="Share of rows that is held out for the score.")
     ] = 0.2,
     seed: Seed = 0,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a page about the model to this .html file.")
+    ] = None,
     drop: Drop = None,
     missing: Missing = None,
     sep: Separator = ",",
 ) -> None:
     """Learn one column of a table from the others, and write the model to a file."""
     from rflaf.io import require_skops, save
+    from rflaf.pages.html import require_jinja2
     from rflaf.tabular import check_output, fit_table, read_table
 
     require_skops()  # before the work, and not after it
     check_output(out, [".skops"])
+    if report is not None:
+        require_jinja2()
+        check_output(report, [".html"])
     with working(f"Reading {table}"):
         frame = read_table(table, separator=sep, missing=missing or ())
     with warnings_as_notes():
@@ -64,6 +71,7 @@ def fit(
             validation=validation,
             seed=seed,
             progress=working,
+            report=report,
         )
     without = len(frame) - model.fitted["rows"]
     if without:
@@ -80,6 +88,8 @@ def fit(
     if model.scores:
         say(score_line(model.scores))
     say(f"Model: {plain(out)}")
+    if report is not None:
+        say(f"Page: {plain(report)}")
 
 
 def score_line(scores: dict[str, float]) -> str:

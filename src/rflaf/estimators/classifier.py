@@ -40,7 +40,8 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     ----------
     classes_ : array
     members_, activation_, coef_, intercept_, metric_, metric_kind_, input_form_, components_,
-    alpha_, alpha_path_, form_path_, history_, n_iter_, grid_coverage_, feature_importances_
+    alpha_, alpha_path_, form_path_, history_, n_iter_, n_samples_fit_, grid_coverage_,
+    feature_importances_
         As for RFLAFRegressor. With two classes there is one output, the log-odds of the second.
     oof_score_ : float
         Accuracy on rows that a member has not seen.
@@ -139,6 +140,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
             alpha_path_=fit.alpha_path,
             form_path_=fit.form_path,
             oof_score_=fit.oof_score,
+            n_samples_fit_=fit.rows_seen,
             temperature_=fit.temperature,
             feature_importances_=fit.importances,
         )

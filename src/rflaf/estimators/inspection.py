@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from rflaf.activation import Activation
+from rflaf.activation import alike
 from rflaf.bases import Basis
 from rflaf.fitting import Member
 
@@ -41,7 +43,7 @@ def warn_of_coverage(share: float, basis: Basis) -> None:
 
 
 class InspectionMixin:
-    """Importances, the activation's picture, a summary."""
+    """The activation's picture, a summary, a page."""
 
     activation_: Any
     members_: list[Member]
@@ -59,7 +61,7 @@ class InspectionMixin:
         if len(self.members_) == 1:
             ax = self.activation_.plot(ax, color="C3", lw=2)
         else:
-            activations = _alike([member.layer.activation for member in self.members_])
+            activations = alike([member.layer.activation for member in self.members_])
             mean = sum(activations[1:], activations[0]) / len(activations)
             ax = mean.plot(ax, color="C3", lw=2)
             z = ax.lines[-1].get_xdata()
@@ -103,14 +105,49 @@ class InspectionMixin:
         )
         return "\n".join([*lines, f"  inputs         {shown}"])
 
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        X_test: Any = None,
+        y_test: Any = None,
+        *,
+        X_train: Any = None,
+        y_train: Any = None,
+        title: str | None = None,
+    ) -> Path:
+        """Write a page about the model: one HTML file that needs nothing else.
 
-def _alike(activations: list[Activation]) -> list[Activation]:
-    """Activations of the first one's height and sign: f does not change if V does the reverse."""
-    first = activations[0]
-    z = np.linspace(*first.basis.grid, 257)
-    found = []
-    for each in activations:
-        overlap, size = float(first(z) @ each(z)), float(each(z) @ each(z))
-        factor = np.sqrt(float(first(z) @ first(z)) / max(size, 1e-300))
-        found.append(each * float(np.copysign(factor, overlap)))
-    return found
+        Parameters
+        ----------
+        path : path
+            Of the page. A file that is there is replaced.
+        X_test, y_test : array or frame, array, optional
+            Rows that the model has not seen, for charts of its predictions. Without them the page
+            shows what the model holds, and says what is missing.
+        X_train, y_train : array or frame, array, optional
+            The rows of the fit, in their order: a linear model is fitted to them for comparison.
+        title : str, optional
+
+        Returns
+        -------
+        Path
+            Of the page.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from sklearn.datasets import load_iris
+        >>> from rflaf import RFLAFClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = RFLAFClassifier(50, n_members=1, random_state=0).fit(X[::2], y[::2])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = model.report(f"{folder}/iris.html", X[1::2], y[1::2])
+        ...     "Confusion of classes" in page.read_text(encoding="utf-8")
+        True
+        """
+        from rflaf.report import write_report
+
+        check_is_fitted(self)
+        return write_report(
+            self, path, X_test, y_test, X_train=X_train, y_train=y_train, title=title
+        )

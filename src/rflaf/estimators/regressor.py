@@ -111,7 +111,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         Penalties, and forms with kinds of metric, that were tried, with their held-out losses.
     history_ : list of dict
         Held-out loss, penalty and width of the sketch at each step of learning.
-    n_iter_ : int
+    n_iter_, n_samples_fit_ : int
+        Steps of learning, and rows that were read.
     grid_coverage_ : float
         Share of the projected inputs inside the grid; L is kept small enough for most of them.
     oof_prediction_ : array, n or n × C, or None
@@ -221,6 +222,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
             feature_importances_=fit.importances,
             oof_prediction_=oof[:, 0] if single and oof is not None else oof,
             oof_score_=fit.oof_score,
+            n_samples_fit_=fit.rows_seen,
             **({} if partial is None else {"_partial": partial}),
         )
 

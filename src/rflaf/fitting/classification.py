@@ -70,6 +70,8 @@ class ClassificationFit:
     temperature : float
         What the scores were divided by, for these rows' sake.
     importances : array of d
+    rows_seen : int
+        Rows that were read, those of no weight among them.
     """
 
     members: list[Member]
@@ -80,6 +82,7 @@ class ClassificationFit:
     oof_score: float
     temperature: float
     importances: Array
+    rows_seen: int = 0
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ def fit_classification(rows: Rows, settings: FitSettings) -> ClassificationFit:
         else:
             solutions = _solve(seats, None if sample.whole else rows, task)
         fit = _calibrated(seats, solutions, task)
-    return replace(fit, form_path=form_path)
+    return replace(fit, form_path=form_path, rows_seen=sample.seen)
 
 
 def _solve_few(layer: FittedLayer, task: _Task) -> Solution:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from rflaf.pages import Line, Panel
 from rflaf.paper.printed import DATASETS
 from rflaf.paper.protocols import PROTOCOL_NAMES
 from rflaf.paper.records import Record
@@ -32,44 +33,6 @@ _GROUPS = {
     "fixed activations": ("rfmlp", ""),
     "W trained": ("", ""),
 }
-
-
-@dataclass(frozen=True)
-class Line:
-    """A curve.
-
-    Attributes
-    ----------
-    color : int or None
-        A number in the palette of what draws it; None is the colour of text.
-    style : {"solid", "dashed", "faint"}
-        Dashed: the paper, or a training loss. Faint: further seeds, without a name in the legend.
-    marks : bool
-        Whether the points are marked.
-    spread : sequence, optional
-        Half the length of a bar at each point.
-    """
-
-    name: str
-    x: Sequence[float]
-    y: Sequence[float | None]
-    color: int | None = None
-    style: Literal["solid", "dashed", "faint"] = "solid"
-    marks: bool = False
-    spread: Sequence[float | None] | None = None
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Curves on one pair of axes."""
-
-    title: str
-    lines: tuple[Line, ...]
-    x_label: str
-    y_label: str = ""
-    log_x: bool = False
-    log_y: bool = False
-    x_ticks: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -19,6 +20,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from rflaf._version import __version__
 from rflaf.estimators import RFLAFClassifier, RFLAFRegressor
+from rflaf.report import write_report
 from rflaf.tabular.columns import TableError, column_kinds, prepare
 from rflaf.tabular.task import Task, choose_task
 
@@ -125,6 +127,7 @@ def fit_table(
     validation: float = 0.2,
     seed: int | None = None,
     progress: Progress | None = None,
+    report: str | os.PathLike[str] | None = None,
 ) -> TableModel:
     """Learn one column of a table from the others.
 
@@ -146,6 +149,9 @@ def fit_table(
     seed : int, optional
     progress : callable, optional
         Called with a line of text; gives a context in which that work is done.
+    report : path, optional
+        Where to write a page about the model, as `rflaf.report.write_report` does: with the rows
+        held out and the model of the first fit, which has not seen them.
 
     Examples
     --------
@@ -173,9 +179,11 @@ def fit_table(
     start = time.perf_counter()
     if validation and len(rows) >= _LEAST_ROWS:
         with working(f"Scoring on {validation:.0%} of {len(rows):,} rows"):
-            scores = _held_out(pipeline, rows, chosen, validation, seed)
+            scores = _held_out(pipeline, rows, chosen, validation, seed, target, report)
     with working(f"Fitting to {len(rows):,} rows"):
         pipeline.fit(rows, chosen.values)
+    if report is not None and not scores:
+        write_report(pipeline, report, X_train=rows, y_train=chosen.values, target=target)
     fitted = {
         "rows": len(rows),
         "seconds": round(time.perf_counter() - start, 3),
@@ -203,9 +211,15 @@ def split_target(
 
 
 def _held_out(
-    pipeline: Pipeline, rows: Any, task: Task, share: float, seed: int | None
+    pipeline: Pipeline,
+    rows: Any,
+    task: Task,
+    share: float,
+    seed: int | None,
+    target: str,
+    report: str | os.PathLike[str] | None,
 ) -> dict[str, float]:
-    """Scores on rows that a first fit does not see."""
+    """Scores on rows that a first fit does not see, and a page about it where that is asked for."""
     classes = task.name == "classification"
     counts = np.unique(task.values, return_counts=True)[1]
     held = max(1, round(share * len(rows)))
@@ -221,6 +235,13 @@ def _held_out(
     if len(np.unique(fit_y)) < 2:
         return {}
     pipeline.fit(fit_rows, fit_y)
+    if report is not None:
+        note = (
+            "This is about a first fit, which has not seen the test rows. The model that is kept "
+            f"was fitted to all {len(rows):,} rows."
+        )
+        train: Any = {"X_train": fit_rows, "y_train": fit_y}
+        write_report(pipeline, report, held_rows, held_y, target=target, notes=[note], **train)
     predicted = pipeline.predict(held_rows)
     scores = {"held-out rows": float(held)}
     if not classes:

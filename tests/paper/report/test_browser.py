@@ -1,37 +1,19 @@
 """The report in a real browser."""
 
-import os
-import shutil
-
 import pytest
 
+from tests.browser import DESKTOP, PHONE, brightness, emulate, needs_browser, started_browser
 from tests.paper.report.made_records import HOSTILE
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")  # fmt: skip  # noqa: E501
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (BROWSER and DRIVER), reason="no chromium with chromedriver is installed"
-)
-PHONE, DESKTOP = (360, 740), (1280, 900)
+pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+pytestmark = needs_browser
 FIRST_TABLE = "#table1 table"
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    profile = tmp_path_factory.mktemp("profile")
-    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
-        options.add_argument(flag)
-    options.add_argument(f"--user-data-dir={profile}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    # the driver's own log would be an open file when the tests end
-    driver = webdriver.Chrome(options, Service(DRIVER, log_output=os.devnull))
-    yield driver
-    driver.quit()
+    with started_browser(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 @pytest.fixture
@@ -42,13 +24,6 @@ def page(browser, page_path):
     browser.execute_script("try { localStorage.clear() } catch {}")
     browser.refresh()
     return browser
-
-
-def emulate(browser, size, scheme):
-    size = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    feature = {"name": "prefers-color-scheme", "value": scheme}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
 
 
 def column(browser, number):
@@ -132,26 +107,22 @@ def test_fits_a_phone(page):
 
 
 def test_dark_by_the_system_and_by_the_button(page):
-    def brightness():
-        color = page.execute_script("return getComputedStyle(document.body).backgroundColor")
-        return sum(int(part) for part in color.strip("rgb()").split(",")) / 3
-
     def line():
         script = "return getComputedStyle(document.querySelector('figure .c0 .line')).stroke"
         return page.execute_script(script)
 
     button = page.find_element("id", "theme")
-    assert brightness() > 200
+    assert brightness(page) > 200
     light_line = line()
     emulate(page, DESKTOP, "dark")
-    assert brightness() < 60
+    assert brightness(page) < 60
     assert line() != light_line
     page.execute_script("scrollTo(0, 0)")
     button.click()
-    assert brightness() > 200
+    assert brightness(page) > 200
     assert line() == light_line
     page.refresh()
-    assert brightness() > 200, "the choice is remembered"
+    assert brightness(page) > 200, "the choice is remembered"
     page.find_element("id", "theme").click()
     emulate(page, DESKTOP, "light")
-    assert brightness() < 60
+    assert brightness(page) < 60

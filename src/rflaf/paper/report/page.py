@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 from collections.abc import Sequence
-from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from rflaf.files import write_whole
+from rflaf.pages import Page
+from rflaf.pages.html import encode, render_page
 from rflaf.paper.curves import sort_out
 from rflaf.paper.records import Record, Store
 from rflaf.paper.report.sections import sections_of
 from rflaf.paper.report.summary import facts, sentences
-from rflaf.paper.report.svg import COLORS, draw
 
 
 def write_report(
@@ -59,46 +55,14 @@ def write_report(
             f"runs. Got '{os.fspath(results_folder)}', in which there are none."
         )
     path = Path(path)
-    # half a character, which JSON can carry, cannot be written
-    data = render(records, title).encode("utf-8", "replace")
-    write_whole(path, data)
+    write_whole(path, encode(render(records, title)))
     return path
 
 
 def render(records: Sequence[Record], title: str) -> str:
     """The page as text."""
     known, other = sort_out(records)
-    script = _resource("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _environment().get_template("report.html.j2").render(
-        title=title,
-        facts=facts(known, other),
-        sentences=sentences(known),
-        sections=sections_of(known, other),
-        style=_resource("style.css"),
-        script=script,
-        script_hash=f"sha256-{digest}",
-        colors=COLORS,
-    )  # fmt: skip
-
-
-@lru_cache(maxsize=1)
-def _environment() -> Any:
-    try:
-        import jinja2
-        from markupsafe import Markup
-    except ImportError as error:
-        raise ImportError("A report needs jinja2: pip install 'rflaf[report]'.") from error
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_resource),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
+    note = "In the tables the best of a column is marked. Click a column's name to sort by it."
+    return render_page(
+        Page(title, facts(known, other), sentences(known), sections_of(known, other), note=note)
     )
-    environment.filters["svg"] = lambda panel: Markup(draw(panel))
-    return environment
-
-
-def _resource(name: str) -> str:
-    return files("rflaf.paper.report").joinpath(name).read_text(encoding="utf-8")

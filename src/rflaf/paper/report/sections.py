@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from rflaf.pages import Cell, Section, Subsection, TableView
 from rflaf.paper.curves import (
-    Panel,
     datasets_in,
     figure1,
     figure2,
@@ -30,47 +28,6 @@ from rflaf.paper.tables import (
 
 _MANY_ROWS = 12  # longer tables are folded, but for the first
 _MOST_OTHERS = 200
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a table; `value` is what it is sorted by, where that is a number."""
-
-    text: str
-    value: float | None = None
-    kind: str = ""
-
-
-@dataclass(frozen=True)
-class TableView:
-    """A table as it is shown. `numeric` says which columns are numbers."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    numeric: tuple[bool, ...]
-
-
-@dataclass(frozen=True)
-class Subsection:
-    """What a section shows under a heading of its own: tables or panels, folded or not."""
-
-    title: str
-    grids: tuple[TableView, ...] = ()
-    panels: tuple[Panel, ...] = ()
-    folded: bool = False
-    legend: bool = True
-
-
-@dataclass(frozen=True)
-class Section:
-    """A section of the page, and a line in its contents. `label` may be empty."""
-
-    id: str
-    label: str
-    title: str
-    subsections: tuple[Subsection, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def sections_of(known: list[Record], other: list[Record]) -> list[Section]:
@@ -185,7 +142,7 @@ def _recovery_sections(known: list[Record]) -> list[Section]:
 
 def _activations(known: list[Record], there: list[str]) -> Section:
     subsections = [
-        Subsection(dataset, panels=tuple(panels), folded=k > 0, legend=False)
+        Subsection(dataset, panels=tuple(panels), folded=k > 0, legend="shared", small=True)
         for k, dataset in enumerate(there)
         if (panels := learned_activations(known, dataset))
     ]

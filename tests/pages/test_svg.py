@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rflaf.paper.curves import Line, Panel
-from rflaf.paper.report.svg import draw, ticks
+from rflaf.pages import Line, Panel
+from rflaf.pages.svg import draw, ticks
 
 NUMBERS = st.floats(-1e100, 1e100)
 

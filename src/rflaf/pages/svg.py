@@ -10,16 +10,17 @@ import math
 from collections.abc import Callable, Sequence
 from xml.etree import ElementTree
 
-from rflaf.paper.curves import Line, Panel
+from rflaf.pages.charts import Histogram, Line, Panel
 
 COLORS = 8
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 20, 38
 _SMALLEST = 1e-100  # on a logarithmic axis: below it is zero
 _EQUAL = 1e-9  # relative: values this close are one
+_FOOT = 0.3  # of the height, for the highest bar of a histogram
 _DECADES = 4  # a logarithmic axis shows no more than these above the lowest value
 
 
-def draw(panel: Panel, width: int = 330, height: int = 230) -> str:
+def draw(panel: Panel, width: int = 330) -> str:
     """A panel as an `svg` element; its legend is the page's.
 
     Examples
@@ -28,6 +29,7 @@ def draw(panel: Panel, width: int = 330, height: int = 230) -> str:
     >>> draw(panel).startswith('<svg viewBox="0 0 330 230" role="img" aria-label="a &lt; b')
     True
     """
+    height = panel.height
     names = ", ".join(dict.fromkeys(line.name for line in panel.lines if line.style != "faint"))
     frame = {"viewBox": f"0 0 {width} {height}", "role": "img"}
     root = ElementTree.Element("svg", {**frame, "aria-label": f"{panel.title}: {names}"})
@@ -43,6 +45,8 @@ def draw(panel: Panel, width: int = 330, height: int = 230) -> str:
     plot = ElementTree.SubElement(
         root, "svg", x=str(_LEFT), y=str(_TOP), width=str(inner_width), height=str(inner_height)
     )
+    if panel.below:
+        _draw_histogram(plot, panel.below, x_axis, inner_height)
     for line in panel.lines:
         _draw_line(plot, line, panel, place)
     return ElementTree.tostring(root, encoding="unicode")
@@ -72,6 +76,20 @@ def ticks(low: float, high: float, log: bool = False, count: int = 5) -> list[fl
     return [float(f"{k * step:.10g}") for k in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
+def tick_text(value: float) -> str:
+    """A number short enough for an axis.
+
+    Examples
+    --------
+    >>> [tick_text(value) for value in (0.25, 1500.0, 20000.0, -3500000.0, 1e12)]
+    ['0.25', '1500', '20k', '-3.5M', '1e+12']
+    """
+    for unit, name in ((1e6, "M"), (1e3, "k")):
+        if max(unit, 1e4) <= abs(value) < 1e3 * unit:
+            return f"{value / unit:g}{name}"
+    return f"{value:g}"
+
+
 class _Axis:
     """From values to lengths on a side of the picture."""
 
@@ -87,6 +105,8 @@ class _Axis:
 
 
 def _range_x(panel: Panel) -> tuple[float, float]:
+    if panel.x_range:
+        return panel.x_range
     values = [float(x) for line in panel.lines for x in line.x]
     low, high = min(values, default=0.0), max(values, default=1.0)
     if panel.log_x:
@@ -95,6 +115,8 @@ def _range_x(panel: Panel) -> tuple[float, float]:
 
 
 def _range_y(panel: Panel) -> tuple[float, float]:
+    if panel.y_range:
+        return panel.y_range
     values = [y for line in panel.lines for y in line.y if y is not None]
     for line in panel.lines:
         for y, spread in zip(line.y, line.spread or ()):
@@ -126,15 +148,29 @@ def _draw_axes(
     for value in panel.x_ticks or ticks(x_axis.low, x_axis.high, panel.log_x):
         x = _LEFT + x_axis(value)
         _path(group, f"M{x:.1f},{bottom}v4", "tick")
-        _text(group, f"{value:g}", x, bottom + 16, "middle")
+        _text(group, tick_text(value), x, bottom + 16, "middle")
     for value in ticks(y_axis.low, y_axis.high, panel.log_y):
         y = bottom - y_axis(value)
         _path(group, f"M{_LEFT},{y:.1f}h{width}", "grid")
-        _text(group, f"{value:g}", _LEFT - 6, y + 3.5, "end")
+        _text(group, tick_text(value), _LEFT - 6, y + 3.5, "end")
     _path(group, f"M{_LEFT},{_TOP}v{height}h{width}", "frame")
     _text(group, panel.x_label, _LEFT + width / 2, bottom + 33, "middle")
     if panel.y_label:
         _text(group, panel.y_label, 0, 11, "start")
+
+
+def _draw_histogram(
+    plot: ElementTree.Element, histogram: Histogram, x_axis: _Axis, height: int
+) -> None:
+    """One shape for all bars, which stand on the lower edge."""
+    top = max(histogram.counts, default=0)
+    if top <= 0:
+        return
+    steps, edges = [], [x_axis(edge) for edge in histogram.edges]
+    for left, right, count in zip(edges, edges[1:], histogram.counts):
+        tall = _FOOT * height * count / top
+        steps.append(f"M{left:.1f},{height}v{-tall:.1f}h{right - left:.1f}V{height}z")
+    _path(plot, "".join(steps), "density")
 
 
 def _draw_line(
@@ -153,6 +189,10 @@ def _draw_line(
     group = ElementTree.SubElement(plot, "g", {"class": f"{line.style} {color}"})
     if line.style != "faint":
         ElementTree.SubElement(group, "title").text = line.name
+    if line.style == "points":
+        # lines of no length with round ends: a third as long as circles
+        _path(group, "".join(f"M{p[0]:.1f},{p[1]:.1f}h0" for p in points if p), "dots")
+        return
     _path(group, path_of(points))
     if not line.marks:
         return

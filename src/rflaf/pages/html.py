@@ -1,0 +1,66 @@
+"""A page as HTML that needs nothing else: no network, no file beside it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from rflaf.pages.layout import Page
+from rflaf.pages.svg import COLORS, draw
+
+
+def render_page(page: Page) -> str:
+    """The page as text.
+
+    Examples
+    --------
+    >>> from rflaf.pages import Page
+    >>> "<h1>a &lt; b</h1>" in render_page(Page("a < b", [], [], []))
+    True
+    """
+    script = _resource("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _environment().get_template("page.html.j2").render(
+        page=page,
+        style=_resource("style.css"),
+        script=script,
+        script_hash=f"sha256-{digest}",
+        colors=COLORS,
+    )  # fmt: skip
+
+
+def encode(text: str) -> bytes:
+    """UTF-8. Half a character, which JSON and frames can carry, cannot be written."""
+    return text.encode("utf-8", "replace")
+
+
+def require_jinja2() -> Any:
+    """The module that fills the template, or an error that says what to install."""
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError("A report needs jinja2: pip install 'rflaf[report]'.") from error
+    return jinja2
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    jinja2 = require_jinja2()
+    from markupsafe import Markup
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_resource),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["svg"] = lambda panel: Markup(draw(panel))
+    return environment
+
+
+def _resource(name: str) -> str:
+    return files("rflaf.pages").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,123 @@
+"""What is on a page, as plain data; all text in it stays text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rflaf.pages.charts import Panel
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table.
+
+    Attributes
+    ----------
+    value : float, optional
+        What the cell is sorted by, where that is a number.
+    kind : {"", "best", "far"}
+        Marked as the best of a column, or as far off.
+    shade : float, optional
+        Between 0 and 1: how deep its ground is coloured.
+    """
+
+    text: str
+    value: float | None = None
+    kind: str = ""
+    shade: float | None = None
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table as it is shown.
+
+    Attributes
+    ----------
+    numeric : tuple of bool
+        Which columns are numbers.
+    right : bool
+        Whether these stand at the right of their column.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    numeric: tuple[bool, ...]
+    right: bool = False
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A line of a list of bars: from `start` to `end`, shares of the width between 0 and 1."""
+
+    name: str
+    start: float
+    end: float
+    text: str
+
+
+@dataclass(frozen=True)
+class BarList:
+    """Named bars, one under the other. `zero` is where a rule stands, as a share of the width."""
+
+    title: str
+    bars: tuple[Bar, ...]
+    zero: float | None = None
+
+
+@dataclass(frozen=True)
+class Subsection:
+    """What a section shows under a heading of its own, folded or not.
+
+    Attributes
+    ----------
+    title : str
+        May be empty.
+    legend : {"each", "shared", "none"}
+        Whether each panel has one, or all together.
+    small : bool
+        Whether panels are small, for many of a kind.
+    """
+
+    title: str
+    grids: tuple[TableView, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    bars: tuple[BarList, ...] = ()
+    notes: tuple[str, ...] = ()
+    folded: bool = False
+    legend: Literal["each", "shared", "none"] = "each"
+    small: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page, and a line in its contents. `label` may be empty."""
+
+    id: str
+    label: str
+    title: str
+    subsections: tuple[Subsection, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class KeyFigure:
+    """A number at the head of a page, with what it is."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: facts are pairs of a name and a text, sentences what they come to."""
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+    sentences: Sequence[str]
+    sections: Sequence[Section]
+    figures: Sequence[KeyFigure] = ()
+    note: str = ""

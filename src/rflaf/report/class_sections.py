@@ -1,0 +1,162 @@
+"""Sections on predictions that are probabilities of classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from rflaf.pages import Cell, Histogram, Line, Panel, Section, Subsection, TableView
+from rflaf.report.evidence import Evidence
+from rflaf.report.rows_shown import shown_rows
+
+Array = NDArray[Any]
+
+_BINS = 10
+_CURVES = 6  # classes with a ROC curve of their own
+_MOST_CLASSES = 15  # of the confusion matrix
+_MOST_CONFUSIONS = 20
+_CURVE_POINTS = 200
+
+
+def probability_section(evidence: Evidence, classes: list[str]) -> Section:
+    """Whether probabilities are what they claim, and how well they order rows."""
+    panels = [_reliability(evidence, classes)]
+    roc = _roc(evidence, classes)
+    if roc.lines[1:]:
+        panels.append(roc)
+    notes = [
+        f"Reliability: the {evidence.where} in groups of equal size by what the model claims; on "
+        "the dashed line it is right as often as it claims. Bars: two standard errors. Grey: how "
+        "many rows have such a probability.",
+    ]
+    if len(panels) > 1:
+        notes.append("ROC: how many of a class are found at the price of how many false alarms.")
+    subsections = (Subsection("", panels=tuple(panels)),)
+    return Section("probabilities", "", "Probabilities", subsections, tuple(notes))
+
+
+def _reliability(evidence: Evidence, classes: list[str]) -> Panel:
+    """With two classes that of the second, else that of the most probable class."""
+    p, y = evidence.predicted, evidence.y
+    if len(classes) == 2:
+        claimed, right, label = p[:, 1], y == 1, f"probability of {classes[1]}"
+        y_label = f"share of {classes[1]}"
+    else:
+        claimed, right = p.max(axis=1), p.argmax(axis=1) == y
+        label, y_label = "highest probability", "share that is right"
+    order = np.argsort(claimed, kind="stable")
+    groups = np.array_split(order, min(_BINS, max(1, len(order) // 5)))
+    x = [float(claimed[group].mean()) for group in groups]
+    share = [float(right[group].mean()) for group in groups]
+    spread: list[float | None] = [
+        float(2 * np.sqrt(s * (1 - s) / len(group))) for s, group in zip(share, groups)
+    ]
+    counts, edges = np.histogram(claimed, bins=25, range=(0.0, 1.0))
+    lines = (
+        Line("as claimed", (0.0, 1.0), (0.0, 1.0), None, "dashed"),
+        Line("this model", x, share, 0, marks=True, spread=spread),
+    )
+    return Panel(
+        "Reliability",
+        lines,
+        label,
+        y_label,
+        x_range=(0.0, 1.0),
+        y_range=(-0.02, 1.04),
+        below=Histogram(edges.tolist(), counts.tolist()),
+        height=300,
+    )
+
+
+def _roc(evidence: Evidence, classes: list[str]) -> Panel:
+    lines = [Line("by chance", (0.0, 1.0), (0.0, 1.0), None, "dashed")]
+    counts = np.bincount(evidence.y, minlength=len(classes))
+    chosen = [1] if len(classes) == 2 else np.argsort(-counts, kind="stable")[:_CURVES].tolist()
+    for color, k in enumerate(sorted(chosen)):
+        if not 0 < counts[k] < len(evidence.y):
+            continue
+        is_k, p = evidence.y == k, evidence.predicted[:, k]
+        false, true, _ = roc_curve(is_k, p)
+        keep = np.unique(np.linspace(0, len(false) - 1, _CURVE_POINTS).astype(int))
+        name = f"{classes[k]}, area {roc_auc_score(is_k, p):.3f}"
+        lines.append(Line(name, false[keep].tolist(), true[keep].tolist(), color))
+    title = "ROC" if len(classes) <= _CURVES else f"ROC of the {_CURVES} most common classes"
+    return Panel(
+        title,
+        tuple(lines),
+        "false alarms",
+        "found",
+        x_range=(0.0, 1.0),
+        y_range=(-0.02, 1.04),
+        height=300,
+    )
+
+
+def confusion_section(evidence: Evidence, classes: list[str]) -> Section:
+    """Which classes are taken for which; for many classes the most common mistakes."""
+    count, chosen = len(classes), evidence.predicted.argmax(axis=1)
+    table = np.zeros((count, count), int)
+    np.add.at(table, (evidence.y, chosen), 1)
+    if count > _MOST_CLASSES:
+        grid, note = _mistakes(table, classes), "The most common mistakes."
+    else:
+        grid = _matrix(table, classes)
+        note = (
+            "A row for each actual class, a column for each predicted one; shaded by its share of "
+            "the row."
+        )
+    title = "Confusion of classes"
+    return Section("confusion", "", title, (Subsection("", (grid,)),), (note,))
+
+
+def _matrix(table: Array, classes: list[str]) -> TableView:
+    rows = []
+    for k, name in enumerate(classes):
+        total = int(table[k].sum())
+        found = f"{table[k, k] / total:.1%}" if total else "–"
+        cells = [
+            Cell(f"{n:,}", float(n), shade=0.45 * n / total if total else None) for n in table[k]
+        ]
+        rows.append((Cell(name), *cells, Cell(f"{total:,}", float(total)), Cell(found)))
+    header = ("actual", *classes, "rows", "right")
+    numeric = (False, *[True] * len(classes), True, False)
+    return TableView("Confusion of classes", header, tuple(rows), numeric, right=True)
+
+
+def _mistakes(table: Array, classes: list[str]) -> TableView:
+    pairs = [(int(table[a, b]), a, b) for a, b in np.argwhere(table) if a != b]
+    pairs.sort(key=lambda pair: -pair[0])
+    rows = tuple(
+        (
+            Cell(classes[a]),
+            Cell(classes[b]),
+            Cell(f"{n:,}", float(n)),
+            Cell(f"{n / table[a].sum():.1%}", n / float(table[a].sum())),
+        )
+        for n, a, b in pairs[:_MOST_CONFUSIONS]
+    )
+    header = ("actual", "predicted", "rows", "share of the actual class")
+    return TableView("Most common mistakes", header, rows, (False, False, True, True), right=True)
+
+
+def surprise_section(
+    evidence: Evidence, classes: list[str], names: list[str], order: list[int]
+) -> Section:
+    """The rows whose class the model took for least probable."""
+    own = evidence.predicted[np.arange(len(evidence.y)), evidence.y]
+    chosen = evidence.predicted.argmax(axis=1)
+
+    def cells(i: int) -> list[Cell]:
+        return [
+            Cell(classes[evidence.y[i]]),
+            Cell(classes[chosen[i]], kind="far" if chosen[i] != evidence.y[i] else ""),
+            Cell(f"{own[i]:.2%}", float(own[i])),
+        ]
+
+    header = ("actual", "predicted", "probability of the actual")
+    grid = shown_rows(evidence, -own, names, order, header, (False, False, True), cells)
+    note = f"The {evidence.where} that the model found least probable, and their main columns."
+    return Section("rows", "", "Largest surprises", (Subsection("", (grid,)),), (note,))

@@ -1,0 +1,189 @@
+"""What the model makes of one column: partial dependence, with where the data lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf.pages import Bar, BarList, Histogram, Line, Panel, Section, Subsection
+from rflaf.pages.svg import ticks
+from rflaf.report.evidence import Evidence
+from rflaf.report.given_rows import FEW_VALUES, Column
+from rflaf.report.subject import Subject
+from rflaf.report.wording import figure
+
+Array = NDArray[Any]
+
+MOST_COLUMNS = 9
+MOST_OUTPUTS = 5  # that one chart has lines for
+_ROWS = 200  # that predictions are averaged over
+_STEPS = 25  # values of a number
+_MOST_LEVELS = 12
+_BINS = 30
+_EDGE = 0.01  # of the rows lie beyond either end of an axis
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The mean prediction where a column has one value in all rows.
+
+    Attributes
+    ----------
+    at : array of k
+        The values: floats, or strings.
+    mean : array, k × C
+    counts : array of k, optional
+        Rows that have each value, for a column that is shown by its values.
+    others : int
+        Values that are not shown.
+    """
+
+    column: Column
+    at: Array
+    mean: Array
+    counts: Array | None = None
+    others: int = 0
+
+
+def effect_of(subject: Subject, evidence: Evidence, j: int, name: str) -> Effect | None:
+    """Partial dependence on column j; None where it has fewer than two values."""
+    column = evidence.rows.column(j, name)
+    there = np.flatnonzero(column.present)
+    levels, counts = column.levels
+    if len(levels) < 2:
+        return None
+    others, shown = 0, None
+    if column.kind == "category" or len(levels) <= FEW_VALUES:
+        keep = np.sort(np.argsort(-counts, kind="stable")[:_MOST_LEVELS])
+        others = len(levels) - len(keep)
+        at, shown = levels[keep], counts[keep]
+    else:
+        ordered = np.sort(column.values[there])
+        shares = np.linspace(_EDGE, 1 - _EDGE, _STEPS)
+        at = np.unique(ordered[np.round(shares * (len(ordered) - 1)).astype(int)])
+        if len(at) < 2:  # nearly all rows have one value
+            at = levels[[0, -1]]
+    # a row that has each value: its own entry keeps the column's type
+    donors = np.array([there[np.flatnonzero(column.values[there] == value)[0]] for value in at])
+    rows = np.random.default_rng(0).permutation(evidence.rows.count)[:_ROWS]
+    mixed = evidence.rows.mixed(np.tile(rows, len(at)), j, np.repeat(donors, len(rows)))
+    found = subject.outputs(mixed)
+    return Effect(column, at, found.reshape(len(at), len(rows), -1).mean(axis=1), shown, others)
+
+
+def effects_section(
+    subject: Subject, evidence: Evidence, shares: Array, names: list[str], target: str
+) -> Section:
+    """Effects of the columns with the largest shares, on one scale."""
+    order = [int(j) for j in np.argsort(-shares, kind="stable") if shares[j] > 0][:MOST_COLUMNS]
+    found = [effect_of(subject, evidence, j, names[j]) for j in order]
+    effects = [effect for effect in found if effect is not None]
+    what, scale = _shown_outputs(subject, evidence, target)
+    y_range = _common_range(effects, scale)
+    unit = target
+    if subject.classes is not None:
+        unit = f"probability of {subject.classes[1]}" if len(what) == 1 else "probability"
+    elif len(what) > 1:
+        unit = "standard deviations"
+    panels = tuple(
+        _panel(effect, what, scale, y_range, unit) for effect in effects if effect.counts is None
+    )
+    lists = tuple(
+        _bar_list(effect, label, k, scale, y_range)
+        for effect in effects
+        if effect.counts is not None
+        for k, label in what[: 1 if len(what) == 1 else 3]
+    )
+    used = min(evidence.rows.count, _ROWS)
+    notes = [
+        f"The mean prediction for {used} rows when one column is set to a value in all of them, "
+        f"and the others stay as they are. Grey: where the {evidence.where.split(',')[0]} lie. All "
+        "are drawn on one scale, so that heights compare; axes leave out the outer 1% of rows.",
+    ]
+    if len(effects) < len(names):
+        notes.append(f"{len(effects)} of {len(names):,} columns, by their importance.")
+    subsections, several = [], len(what) > 1
+    if panels:
+        subsections.append(Subsection("", panels=panels, legend="shared" if several else "none"))
+    if lists:
+        note = "From the mean over all rows; behind each bar its end, and the share of rows."
+        subsections.append(Subsection("By value", bars=lists, notes=(note,)))
+    return Section("effects", "", "Effect of the main columns", tuple(subsections), tuple(notes))
+
+
+def _shown_outputs(
+    subject: Subject, evidence: Evidence, target: str
+) -> tuple[list[tuple[int, str]], tuple[Array, Array]]:
+    """Which outputs have lines, under what name, and what is subtracted and divided by."""
+    count = evidence.predicted.shape[1]
+    zero, one = np.zeros(count), np.ones(count)
+    if subject.classes is None:
+        if count == 1:
+            return [(0, target)], (zero, one)
+        spread = evidence.y.std(axis=0)
+        scale = evidence.y.mean(axis=0), np.where(spread > 0, spread, 1.0)
+        return [(k, f"target {k}") for k in range(min(count, MOST_OUTPUTS))], scale
+    if count == 2:
+        return [(1, f"{target} = {subject.classes[1]}")], (zero, one)
+    common = np.argsort(-np.bincount(evidence.y, minlength=count), kind="stable")[:MOST_OUTPUTS]
+    return [(int(k), str(subject.classes[k])) for k in np.sort(common)], (zero, one)
+
+
+def _common_range(effects: list[Effect], scale: tuple[Array, Array]) -> tuple[float, float]:
+    values = [((e.mean - scale[0]) / scale[1]).ravel() for e in effects] or [np.array([0.0, 1.0])]
+    low, high = float(np.concatenate(values).min()), float(np.concatenate(values).max())
+    margin = 0.08 * (high - low) if high > low else 0.5
+    return low - margin, high + margin
+
+
+def _panel(
+    effect: Effect,
+    what: list[tuple[int, str]],
+    scale: tuple[Array, Array],
+    y_range: tuple[float, float],
+    unit: str,
+) -> Panel:
+    x = effect.at.astype(float)
+    low, high = float(x[0]), float(x[-1])
+    values = effect.column.values[effect.column.present]
+    counts, edges = np.histogram(values, bins=_BINS, range=(low, high))
+    curves = (effect.mean - scale[0]) / scale[1]
+    lines = tuple(Line(label, x.tolist(), curves[:, k].tolist(), i)
+                  for i, (k, label) in enumerate(what))  # fmt: skip
+    return Panel(
+        effect.column.name,
+        lines,
+        "year" if effect.column.kind == "date" else "",
+        unit,
+        x_ticks=tuple(ticks(low, high, count=3)),
+        x_range=(low, high),
+        y_range=y_range,
+        below=Histogram(edges.tolist(), counts.tolist()),
+    )
+
+
+def _bar_list(
+    effect: Effect,
+    label: str,
+    k: int,
+    scale: tuple[Array, Array],
+    y_range: tuple[float, float],
+) -> BarList:
+    """From the mean over the rows to the mean at each value."""
+    assert effect.counts is not None
+    means = (effect.mean[:, k] - scale[0][k]) / scale[1][k]
+    low, high = y_range
+    middle = float(np.average(means, weights=effect.counts))
+    total = int(effect.column.present.sum())
+    zero = (middle - low) / (high - low)
+    bars = []
+    for value, mean, count in zip(effect.at, means, effect.counts):
+        end = (float(mean) - low) / (high - low)
+        name = figure(float(value)) if effect.column.kind != "category" else str(value)
+        text = f"{figure(float(mean))} · {count / total:.0%}"
+        bars.append(Bar(name, min(zero, end), max(zero, end), text))
+    more = f" ({effect.others} rarer values not shown)" if effect.others else ""
+    return BarList(f"{effect.column.name}: {label}{more}", tuple(bars), zero)

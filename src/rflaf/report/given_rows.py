@@ -1,0 +1,180 @@
+"""Rows as somebody gives them: arrays, sparse matrices, frames of pandas or polars.
+
+A model takes them in the form in which it was fitted. So nothing is converted here before it is
+given to a model: rows are picked, and single columns replaced by the same column of other rows,
+which keeps the type of every column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Number
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rflaf.report.wording import DAYS_OF_A_YEAR
+
+Array = NDArray[Any]
+
+FEW_VALUES = 6  # a number with so many values or fewer is shown by its values
+_DAY = 86400.0  # seconds
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column holds.
+
+    Attributes
+    ----------
+    kind : {"number", "date", "category"}
+    values : array of n
+        Floats with NaN; for dates years, for a category strings with None.
+    """
+
+    name: str
+    kind: Literal["number", "date", "category"]
+    values: Array
+
+    @cached_property
+    def present(self) -> NDArray[np.bool_]:
+        """Which rows have a value."""
+        if self.kind == "category":
+            return np.array([value is not None for value in self.values], bool)
+        return np.isfinite(self.values)
+
+    @cached_property
+    def levels(self) -> tuple[Array, Array]:
+        """The different values, as they sort, and how many rows have each."""
+        return np.unique(self.values[self.present], return_counts=True)
+
+
+class GivenRows:
+    """Access by position to rows and columns of whatever was given.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, or frame of pandas or polars
+    argument : str
+        Its name, for errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = GivenRows(np.array([[1.0, 5.0], [2.0, 6.0]]), "X_test")
+    >>> rows.mixed(np.array([0, 1]), 1, np.array([1, 1]))
+    array([[1., 6.],
+           [2., 6.]])
+    """
+
+    def __init__(self, X: Any, argument: str) -> None:
+        self._pandas = hasattr(X, "iloc")
+        self._polars = not self._pandas and hasattr(X, "with_columns")
+        if sparse.issparse(X):
+            X = X.tocsr()
+        elif not self._pandas and not self._polars:
+            X = np.asarray(X)
+        shape: tuple[int, ...] = getattr(X, "shape", ())
+        if len(shape) != 2 or shape[0] < 1:
+            raise ValueError(
+                f"The '{argument}' must be an array or a frame with rows and columns. Got "
+                f"{type(X).__name__} of shape {tuple(shape)} instead."
+            )
+        self.X = X
+        self.count, self.width = int(shape[0]), int(shape[1])
+        self._columns: dict[int, Column] = {}
+
+    @property
+    def names(self) -> list[str] | None:
+        """The columns' names, where there are any."""
+        columns = getattr(self.X, "columns", None)
+        return None if columns is None else [str(name) for name in columns]
+
+    @property
+    def labels(self) -> list[str]:
+        """What each row is called: pandas' index, or its number from 0."""
+        return [str(label) for label in (self.X.index if self._pandas else range(self.count))]
+
+    def take(self, rows: Array) -> Any:
+        """Some rows, as they were given."""
+        if self._pandas:
+            return self.X.iloc[rows].reset_index(drop=True)
+        return self.X[rows.tolist()] if self._polars else self.X[rows]
+
+    def mixed(self, rows: Array, j: int, donors: Array) -> Any:
+        """Some rows whose column j is that of other rows."""
+        part = self.take(rows)
+        if self._pandas:
+            part.isetitem(j, self.X.iloc[donors, j].reset_index(drop=True))
+            return part
+        if self._polars:
+            return part.with_columns(self.X.to_series(j)[donors.tolist()])
+        if sparse.issparse(part):
+            part = part.tolil()
+            part[:, [j]] = self.X[donors][:, [j]]
+            return part.tocsr()
+        part[:, j] = self.X[donors, j]
+        return part
+
+    def column(self, j: int, name: str) -> Column:
+        """What column j holds."""
+        if j not in self._columns:
+            self._columns[j] = as_column(self._values(j), name)
+        return self._columns[j]
+
+    def _values(self, j: int) -> Array:
+        if sparse.issparse(self.X):
+            return self.X[:, [j]].toarray()[:, 0]
+        if self._polars:
+            return np.asarray(self.X.to_series(j).to_numpy())
+        if not self._pandas:
+            return self.X[:, j]
+        series = self.X.iloc[:, j]
+        kind = getattr(series.dtype, "kind", "O")
+        if kind in "iuf":
+            return series.to_numpy(dtype=np.float64, na_value=np.nan)
+        if kind == "M":
+            return series.to_numpy(dtype="datetime64[ns]")
+        return series.to_numpy(dtype=series.dtype if kind == "m" else object)
+
+
+def as_column(values: Array, name: str) -> Column:
+    """Values as floats, where they are numbers or times, else as strings.
+
+    Examples
+    --------
+    >>> as_column(np.array([1, None, 2.5], object), "a").values
+    array([1. , nan, 2.5])
+    >>> as_column(np.array(["b", None], object), "a").values
+    array(['b', None], dtype=object)
+    """
+    kind = values.dtype.kind
+    if kind in "iuf":
+        return Column(name, "number", values.astype(np.float64))
+    if kind in "Mm":
+        seconds = values.astype(f"{kind}8[us]").astype(np.float64) / 1e6
+        seconds[np.isnat(values)] = np.nan
+        if kind == "m":
+            return Column(name, "number", seconds / _DAY)
+        return Column(name, "date", 1970.0 + seconds / _DAY / DAYS_OF_A_YEAR)
+    if kind == "b":
+        return Column(name, "category", values.astype(str).astype(object))
+    found = [None if _is_missing(value) else value for value in values.tolist()]
+    there = [value for value in found if value is not None]
+    if there and all(isinstance(v, Number) and not isinstance(v, bool) for v in there):
+        numbers = [np.nan if value is None else float(value) for value in found]
+        return Column(name, "number", np.array(numbers, np.float64))
+    texts = np.empty(len(found), object)
+    texts[:] = [None if value is None else str(value) for value in found]
+    return Column(name, "category", texts)
+
+
+def _is_missing(value: Any) -> bool:
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, float) and value != value)
+    )

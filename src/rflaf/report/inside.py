@@ -1,0 +1,139 @@
+"""Sections on what the model itself has learned: importances, activation, input map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf.activation import alike
+from rflaf.pages import Bar, BarList, Cell, Histogram, Line, Panel, Section, Subsection, TableView
+from rflaf.report.subject import Subject
+
+Array = NDArray[Any]
+
+_MOST_BARS = 15
+_POINTS = 161
+_DIRECTIONS = 4
+FORMS = {"raw": "standardised columns", "both": "standardised columns and their ranks"}
+
+
+def importance_section(shares: Array, names: list[str]) -> Section:
+    """How far predictions move when a column is shuffled."""
+    order = np.argsort(-shares, kind="stable")
+    shown = order[:_MOST_BARS]
+    top = float(shares[order[0]]) or 1.0
+    bars = tuple(
+        Bar(names[j], 0.0, float(shares[j]) / top, f"{shares[j]:.1%}") for j in shown.tolist()
+    )
+    notes = ["How far predictions move when a column is shuffled: mean squares, as shares of all."]
+    rest = float(shares[order[_MOST_BARS:]].sum())
+    if len(order) > _MOST_BARS:
+        notes.append(f"{len(order) - _MOST_BARS} more columns have {rest:.1%} together.")
+    subsections = (Subsection("", bars=(BarList("", bars),)),)
+    return Section("importances", "", "Importance of the columns", subsections, tuple(notes))
+
+
+def learned_section(subject: Subject, names: list[str]) -> Section:
+    """The activation, and the map of the inputs before it."""
+    subsections = [Subsection("", panels=(_activation(subject),))]
+    found = _input_map(subject, names)
+    if found is not None:
+        subsections.append(found)
+    learned = subject.estimator.activation_.basis.learnable
+    notes = [
+        "f(x) = Σ vₘ σ(wₘ · L x) + constant, with random wₘ that stay as drawn. "
+        + ("σ and L were learned from the data." if learned else "σ was given."),
+    ]
+    return Section("learned", "", "What was learned", tuple(subsections), tuple(notes))
+
+
+def _activation(subject: Subject) -> Panel:
+    """All members thin, scaled to one height and sign, with their mean; grey: what it is given."""
+    estimator = subject.estimator
+    activations = alike([member.layer.activation for member in estimator.members_])
+    mean = sum(activations[1:], activations[0]) / len(activations)
+    low, high = mean.basis.grid
+    margin = (high - low) / 8
+    z = np.linspace(low - margin, high + margin, _POINTS)
+    lines = [Line("members", z.tolist(), each(z).tolist(), 0, "faint") for each in activations]
+    several = len(activations) > 1
+    name = f"mean of {len(activations)} members (thin)" if several else "σ(z)"
+    lines = [*(lines if several else []), Line(name, z.tolist(), mean(z).tolist(), 0)]
+    counts, edges = np.histogram(estimator.z_sample_, bins=40, range=(z[0], z[-1]))
+    title = "Learned activation" if mean.basis.learnable else "Activation"
+    return Panel(
+        title,
+        tuple(lines),
+        "z",
+        "σ(z)",
+        below=Histogram(edges.tolist(), counts.tolist()),
+        x_range=(float(z[0]), float(z[-1])),
+    )
+
+
+def _input_map(subject: Subject, names: list[str]) -> Subsection | None:
+    """How strongly each input enters, and for a full map its leading directions."""
+    estimator = subject.estimator
+    layer = estimator.members_[0].layer
+    inputs = _input_names(subject, names)
+    metrics = [np.asarray(member.layer.metric) for member in estimator.members_]
+    if estimator.metric_kind_ == "none" or any(m.shape != metrics[0].shape for m in metrics):
+        return None
+    weights = np.mean([_strengths(m) for m in metrics], axis=0)
+    if len(weights) != len(inputs):
+        return None
+    order = np.argsort(-weights, kind="stable")[:_MOST_BARS].tolist()
+    top = float(weights[order[0]]) or 1.0
+    bars = tuple(Bar(inputs[j], 0.0, float(weights[j]) / top, f"{weights[j]:.2f}") for j in order)
+    grids: tuple[TableView, ...] = ()
+    notes = [
+        f"How far the learned map L ({estimator.metric_kind_}) stretches each of the "
+        f"{FORMS.get(layer.form.name, 'ranks')}, in the mean over members: the longer, the finer "
+        "the detail that the model sees in it.",
+    ]
+    if metrics[0].ndim == 2:
+        grids = (_directions(metrics[0], inputs, order),)
+        notes.append("The table has the leading directions of the first member's L.")
+    return Subsection("Input map", grids, bars=(BarList("", bars),), notes=tuple(notes))
+
+
+def _strengths(metric: Array) -> Array:
+    return np.abs(metric) if metric.ndim == 1 else np.linalg.norm(metric, axis=1)
+
+
+def _directions(metric: Array, inputs: list[str], order: list[int]) -> TableView:
+    left, size, _ = np.linalg.svd(metric)
+    count = min(_DIRECTIONS, len(size))
+    # the sign of a direction is free: the largest entry is positive
+    turned = left[:, :count] * np.sign(left[np.abs(left[:, :count]).argmax(axis=0), range(count)])
+    rows = tuple(
+        (
+            Cell(inputs[j]),
+            *(Cell(f"{v:+.2f}", float(v), shade=0.45 * abs(float(v))) for v in turned[j]),
+        )
+        for j in order
+    )
+    header = ("input", *(f"direction {k + 1}, length {size[k]:.2f}" for k in range(count)))
+    numeric = (False, *[True] * count)
+    return TableView("Leading directions", header, rows, numeric, right=True)
+
+
+def _input_names(subject: Subject, names: list[str]) -> list[str]:
+    """The names of what L maps: columns, and ranks of some."""
+    form = subject.estimator.members_[0].layer.form
+    if not subject.direct:
+        try:
+            made = [str(name) for name in subject.model[:-1].get_feature_names_out()]
+            prefixed = all("__" in name for name in made)  # by the parts of a ColumnTransformer
+            names = [name.partition("__")[2] for name in made] if prefixed else made
+        except (AttributeError, ValueError):
+            names = [f"input {j}" for j in range(len(form.mean))]
+    if len(names) != len(form.mean):
+        names = [f"input {j}" for j in range(len(form.mean))]
+    ranked = set(form.ranked.tolist()) if form.name == "ranks" else set()
+    found = [f"rank of {name}" if j in ranked else name for j, name in enumerate(names)]
+    if form.name == "both":
+        found += [f"rank of {names[j]}" for j in form.ranked.tolist()]
+    return found

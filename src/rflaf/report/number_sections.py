@@ -1,0 +1,177 @@
+"""Sections on predictions that are numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf.pages import Cell, Line, Panel, Section, Subsection, TableView
+from rflaf.report.evidence import Evidence
+from rflaf.report.rows_shown import shown_rows
+from rflaf.report.subject import Subject
+from rflaf.report.wording import evenly, figure
+
+Array = NDArray[Any]
+
+COVERAGES = (0.5, 0.8, 0.9, 0.95)
+_CURVE = np.linspace(0.1, 0.98, 12)
+_POINTS = 1000
+_MOST_TARGETS = 4
+
+
+def accuracy_section(evidence: Evidence, target: str) -> Section:
+    """Predicted against actual, and what is left over."""
+    count = evidence.y.shape[1]
+    rng = np.random.default_rng(0)
+    some = rng.permutation(len(evidence.y))[:_POINTS]
+    subsections = []
+    for k in range(min(count, _MOST_TARGETS)):
+        name = target if count == 1 else f"target {k}"
+        y, predicted = evidence.y[some, k], evidence.predicted[some, k]
+        panels = (_against(y, predicted, name), _residuals(evidence, k, some, name))
+        subsections.append(Subsection("" if count == 1 else name, panels=panels))
+    notes = [f"The {evidence.where}; points on the dashed line are predicted exactly."]
+    if len(evidence.y) > _POINTS:
+        notes = [f"{_POINTS:,} of {len(evidence.y):,} {evidence.where}, drawn at random; points on "
+                 "the dashed line are predicted exactly."]  # fmt: skip
+    if count > _MOST_TARGETS:
+        notes.append(f"The first {_MOST_TARGETS} of {count} targets.")
+    return Section("predicted", "", "Predicted against actual", tuple(subsections), tuple(notes))
+
+
+def _against(y: Array, predicted: Array, name: str) -> Panel:
+    low = float(min(y.min(), predicted.min()))
+    high = float(max(y.max(), predicted.max()))
+    low, high = _widened(low, high)
+    ideal = Line("predicted = actual", (low, high), (low, high), None, "dashed")
+    points = Line("rows", predicted.tolist(), y.tolist(), 0, "points")
+    return Panel(
+        f"{name}, actual against predicted",
+        (ideal, points),
+        "predicted",
+        "actual",
+        x_range=(low, high),
+        y_range=(low, high),
+        height=300,
+    )
+
+
+def _residuals(evidence: Evidence, k: int, some: Array, name: str) -> Panel:
+    residual = evidence.y[:, k] - evidence.predicted[:, k]
+    low, high = _widened(
+        float(evidence.predicted[some, k].min()), float(evidence.predicted[some, k].max())
+    )
+    edge = 1.06 * float(np.abs(residual).max()) or 1.0
+    x = evidence.predicted[some, k].tolist()
+    return Panel(
+        f"{name}, residual against predicted",
+        (
+            Line("predicted = actual", (low, high), (0.0, 0.0), None, "dashed"),
+            Line("rows", x, residual[some].tolist(), 0, "points"),
+        ),
+        "predicted",
+        "actual - predicted",
+        x_range=(low, high),
+        y_range=(-edge, edge),
+        height=300,
+    )
+
+
+def _widened(low: float, high: float) -> tuple[float, float]:
+    margin = 0.04 * (high - low) if high > low else max(0.1 * abs(high), 0.5)
+    return low - margin, high + margin
+
+
+def coverage_of(subject: Subject, evidence: Evidence, coverage: float) -> tuple[float, float]:
+    """The share of actual values inside intervals of this coverage, and their median width."""
+    low, high = subject.interval(evidence.rows.X, coverage)
+    low, high = low[evidence.at], high[evidence.at]
+    inside = (low <= evidence.y) & (evidence.y <= high)
+    return float(inside.mean()), float(np.median(high - low))
+
+
+def interval_section(subject: Subject, evidence: Evidence) -> Section:
+    """How many of the actual values the model's intervals hold."""
+    rows = []
+    for coverage in COVERAGES:
+        share, width = coverage_of(subject, evidence, coverage)
+        off = _far_off(share, coverage, len(evidence.y))
+        rows.append((
+            Cell(f"{coverage:.0%}", coverage),
+            Cell(f"{share:.1%}", share, "far" if off else ""),
+            Cell(figure(width), width),
+        ))  # fmt: skip
+    grid = TableView(
+        "Coverage of intervals",
+        ("interval", "actual values inside", "median width"),
+        tuple(rows),
+        (True, True, True),
+        right=True,
+    )
+    shares = [coverage_of(subject, evidence, float(c))[0] for c in _CURVE]
+    panel = Panel(
+        "Share inside, against the share asked for",
+        (
+            Line("as asked for", (0.0, 1.0), (0.0, 1.0), None, "dashed"),
+            Line("intervals of this model", _CURVE.tolist(), shares, 0, marks=True),
+        ),
+        "coverage asked for",
+        "share inside",
+        x_range=(0.0, 1.0),
+        y_range=(0.0, 1.03),
+    )
+    note = (
+        f"How many of the {len(evidence.y):,} {evidence.where} lie inside the model's intervals. "
+        "Coloured: further off than chance explains."
+    )
+    subsections = (Subsection("", (grid,)), Subsection("", panels=(panel,)))
+    return Section("intervals", "", "Prediction intervals", subsections, (note,))
+
+
+def _far_off(share: float, coverage: float, n: int) -> bool:
+    """Whether it is more than three standard errors away."""
+    return abs(share - coverage) > 3 * np.sqrt(coverage * (1 - coverage) / n)
+
+
+def residual_section(
+    subject: Subject, evidence: Evidence, names: list[str], order: list[int]
+) -> Section:
+    """The rows that are furthest from their prediction, with their main columns."""
+    residual = evidence.y - evidence.predicted
+    spread = residual.std(axis=0)
+    size = np.abs(residual / np.where(spread > 0, spread, 1.0))
+    worst = size.max(axis=1)
+    which = size.argmax(axis=1)
+    several = evidence.y.shape[1] > 1
+    largest = np.abs(evidence.y).max(axis=0)  # settles the decimals of all rows
+    header = (*(["target"] if several else []), "actual", "predicted", "residual")
+    if evidence.tested:
+        header = (*header, "90% interval")
+        low, high = (end[evidence.at] for end in subject.interval(evidence.rows.X, 0.9))
+
+    def cells(i: int) -> list[Cell]:
+        k = int(which[i])
+        y, predicted, left = evidence.y[i, k], evidence.predicted[i, k], residual[i, k]
+        made = [Cell(str(k))] if several else []
+        texts = evenly([y, predicted, left, largest[k]])
+        signed = f"{'+' if left > 0 else ''}{texts[2]}"
+        made += [
+            Cell(text, float(v)) for text, v in zip((*texts[:2], signed), (y, predicted, left))
+        ]
+        if evidence.tested:
+            inside = low[i, k] <= y <= high[i, k]
+            text = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}".join(
+                evenly([low[i, k], high[i, k], largest[k]], 3)[:2]
+            )
+            made.append(Cell(text, kind="" if inside else "far"))
+        return made
+
+    numeric = (*([False] if several else []), True, True, True,
+               *([False] if evidence.tested else []))  # fmt: skip
+    grid = shown_rows(evidence, worst, names, order, header, numeric, cells)
+    note = f"The {evidence.where} that are furthest from their prediction, and their main columns."
+    if evidence.tested:
+        note += " Coloured: intervals that the actual value lies outside of."
+    return Section("rows", "", "Largest residuals", (Subsection("", (grid,)),), (note,))

@@ -1,0 +1,284 @@
+"""What a page says first: scores, facts, columns, and what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf._version import __version__
+from rflaf.pages import Cell, KeyFigure, Section, Subsection, TableView
+from rflaf.report.baselines import MOST_COLUMNS, Baselines
+from rflaf.report.evidence import Evidence, TrainingRows
+from rflaf.report.given_rows import Column
+from rflaf.report.inside import FORMS
+from rflaf.report.number_sections import coverage_of
+from rflaf.report.scores import LOWER_IS_BETTER, class_scores, number_scores, score_error
+from rflaf.report.subject import Subject
+from rflaf.report.wording import day_text, figure, listed, score_text
+
+Array = NDArray[Any]
+
+_MOST_LISTED = 200  # columns
+THIS = "this model"
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Scores of the model and of simple ones, and what the model says of itself."""
+
+    subject: Subject
+    evidence: Evidence | None
+    training: TrainingRows | None
+    target: str
+    names: list[str]
+    shares: Array | None
+    baselines: Baselines | None
+
+    @property
+    def score_name(self) -> str:
+        """The score that comes first."""
+        return "R²" if self.subject.classes is None else "accuracy"
+
+    @property
+    def oof_score(self) -> float:
+        """Of the rows of the fit, by members that have not seen them; NaN where there are none."""
+        return float(getattr(self.subject.estimator, "oof_score_", np.nan))
+
+    @cached_property
+    def scores(self) -> dict[str, dict[str, float]]:
+        """By model, then by name of the score."""
+        if self.evidence is None:
+            return {}
+        rule = number_scores if self.subject.classes is None else class_scores
+        found = {THIS: self.evidence.predicted}
+        found |= self.baselines.predictions if self.baselines else {}
+        return {name: rule(self.evidence.y, each) for name, each in found.items()}
+
+    @cached_property
+    def error(self) -> float:
+        """The standard error of the model's score."""
+        if self.evidence is None:
+            return float("nan")
+        return score_error(self.evidence.y, self.evidence.predicted)
+
+    def figures(self) -> list[KeyFigure]:
+        """The numbers at the head of the page."""
+        found = []
+        if self.evidence is not None:
+            about = f"± {self.error:.3f} on " if np.isfinite(self.error) else ""
+            where = f"{about}{len(self.evidence.y):,} {self.evidence.where}"
+            value = score_text(self.scores[THIS][self.score_name])
+            found.append(KeyFigure(f"{self.score_name}, this model", value, where))
+            for name in ("linear", "constant"):
+                if name in self.scores:
+                    value = score_text(self.scores[name][self.score_name])
+                    text = f"{self.score_name}, {name} model"
+                    found.append(KeyFigure(text, value, "the same rows"))
+        if np.isfinite(self.oof_score) and (self.evidence is None or self.evidence.tested):
+            text = f"{self.score_name}, out of fold"
+            note = "rows of the fit, each by a member that has not seen it"
+            found.append(KeyFigure(text, score_text(self.oof_score), note))
+        if self.subject.classes is None and self.evidence and self.evidence.tested:
+            share = coverage_of(self.subject, self.evidence, 0.9)[0]
+            found.append(KeyFigure("inside 90% intervals", f"{share:.0%}", "of the test rows"))
+        return found
+
+    def sentences(self) -> list[str]:
+        """What the numbers come to."""
+        found = []
+        if self.evidence is not None and "linear" not in self.scores:
+            score = score_text(self.scores[THIS][self.score_name])
+            rows = f"{len(self.evidence.y):,} {self.evidence.where}"
+            found.append(f"On {rows} {self.score_name} is {score}.")
+        elif self.evidence is not None:
+            ours, line = (self.scores[name][self.score_name] for name in (THIS, "linear"))
+            gap, error = ours - line, self._gap_error
+            how = "" if self.baselines is None else self.baselines.how
+            verdict = f"about as good as a linear model ({score_text(line)}, {how})"
+            if np.isfinite(error) and abs(gap) > 2 * error:
+                word = "better" if gap > 0 else "worse"
+                verdict = (
+                    f"{word} than a linear model by {abs(gap):.3f} ± {error:.3f} "
+                    f"({score_text(line)}, {how})"
+                )
+            found.append(
+                f"On {len(self.evidence.y):,} {self.evidence.where} {self.score_name} is "
+                f"{score_text(ours)}: {verdict}."
+            )
+        if self.shares is not None and self.shares.sum() > 0:
+            order = np.argsort(-self.shares, kind="stable")[:3].tolist()
+            order = [j for j in order if self.shares[j] >= 0.01] or order[:1]
+            main = listed([f"{self.names[j]} ({self.shares[j]:.0%})" for j in order])
+            found.append(f"Predictions depend most on {main}.")
+        if self.evidence is not None and self.evidence.unknown:
+            found.append(
+                f"{self.evidence.unknown:,} test rows are left out, because the model was fitted "
+                "without their class."
+            )
+        return found
+
+    @cached_property
+    def _gap_error(self) -> float:
+        """The standard error of the difference to the linear model, on the same rows."""
+        assert self.evidence is not None
+        assert self.baselines is not None
+        y, n = self.evidence.y, len(self.evidence.y)
+        ours, line = self.evidence.predicted, self.baselines.predictions["linear"]
+        if y.ndim == 1:
+            gap = (ours.argmax(axis=1) == y) * 1.0 - (line.argmax(axis=1) == y)
+        else:
+            spread = y.var(axis=0)
+            unit = np.where(spread > 0, spread, 1.0)
+            gap = np.mean(((line - y) ** 2 - (ours - y) ** 2) / unit, axis=1)
+        return float(gap.std() / np.sqrt(n)) if n > 1 else float("nan")
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What was fitted, to what."""
+        model: Any = self.subject.estimator
+        layer, members = model.members_[0].layer, len(model.members_)
+        each = f" in each of {members} members" if members > 1 else ""
+        classes = self.subject.classes
+        found = [("Target", self.target)]
+        if classes is not None:
+            shown = [str(c) for c in classes[:20]]
+            more = f" and {len(classes) - 20} more" if len(classes) > 20 else ""
+            found.append(("Classes", f"{len(classes)}: {', '.join(shown)}{more}"))
+        rows = self.training.rows.count if self.training else getattr(model, "n_samples_fit_", None)
+        if rows is not None:
+            found.append(("Fitted to", f"{rows:,} rows of {len(self.names):,} columns"))
+        else:
+            found.append(("Fitted to", f"{len(self.names):,} columns"))
+        if self.evidence is not None and self.evidence.tested:
+            found.append(("Tested on", f"{len(self.evidence.y):,} rows that it has not seen"))
+        forms = FORMS.get(layer.form.name, "ranks of columns")
+        found += [
+            ("Model", f"{layer.components.shape[1]:,} random features{each}"),
+            ("Activation", _basis_text(layer.activation.basis)),
+            ("Inputs", f"{forms}; {_MAPS.get(model.metric_kind_, model.metric_kind_)}"),
+            ("Penalty", f"{model.alpha_:.3g}"),
+            ("Written", f"{date.today():%d %B %Y} by rflaf {__version__}"),
+        ]
+        return found
+
+
+def _basis_text(basis: Any) -> str:
+    name = type(basis).__name__
+    if not basis.learnable:
+        return f"{getattr(basis, 'name', name)}, not learned"
+    low, high = basis.grid
+    return f"learned, from {basis.n} functions ({name}) between {low:g} and {high:g}"
+
+
+_MAPS = {
+    "none": "no map of the inputs",
+    "diagonal": "a learned scale for each",
+    "full": "a learned linear map",
+}
+
+
+def score_section(overview: Overview) -> Section:
+    """The model beside a linear and a constant one."""
+    scores, evidence = overview.scores, overview.evidence
+    names = list(scores[THIS]) if scores else [overview.score_name]
+    best = {
+        name: (min if name in LOWER_IS_BETTER else max)(s[name] for s in scores.values())
+        for name in (names if scores else [])
+    }
+    rows = []
+    for model, found in scores.items():
+        cells = []
+        for name in names:
+            value = found[name]
+            text = score_text(value) if name not in ("RMSE", "mean |error|") else figure(value)
+            kind = "best" if value == best[name] and len(scores) > 1 else ""
+            cells.append(Cell(text, value, kind))
+        rows.append((Cell(model), Cell(evidence.where if evidence else ""), *cells))
+    if np.isfinite(overview.oof_score) and (evidence is None or evidence.tested):
+        score = Cell(score_text(overview.oof_score), overview.oof_score)
+        empty = [Cell("", None)] * (len(names) - 1)
+        rows.append((Cell(THIS), Cell("rows of the fit, out of fold"), score, *empty))
+    notes = []
+    if overview.baselines is not None:
+        notes.append(
+            f"The linear model is {'ridge' if overview.subject.classes is None else 'logistic'} "
+            f"regression, the constant one the "
+            f"{'mean' if overview.subject.classes is None else 'share of each class'}; both "
+            f"{overview.baselines.how}."
+        )
+    if not rows:
+        notes.append("The model was fitted to too few rows to keep some aside for a score.")
+        return Section("scores", "", "Scores", (), tuple(notes))
+    header = ("model", "rows", *names)
+    numeric = (False, False, *[True] * len(names))
+    grid = TableView("Scores", header, tuple(rows), numeric, right=True)
+    return Section("scores", "", "Scores", (Subsection("", (grid,)),), tuple(notes))
+
+
+def column_section(overview: Overview) -> Section:
+    """What the columns hold."""
+    rows = overview.training.rows if overview.training else None
+    where = "training rows"
+    if rows is None and overview.evidence is not None:
+        rows, where = overview.evidence.rows, overview.evidence.where
+    title = "Columns"
+    if rows is None or rows.width > MOST_COLUMNS:
+        return Section("columns", "", title)
+    lines = []
+    for j, name in enumerate(overview.names[:_MOST_LISTED]):
+        share = None if overview.shares is None else float(overview.shares[j])
+        text = "" if share is None else f"{share:.1%}"
+        lines.append((Cell(name), *_column_cells(rows.column(j, name)), Cell(text, share)))
+    header = ("column", "holds", "missing", "lowest", "median", "highest", "importance")
+    numeric = (False, False, True, True, True, True, True)
+    grid = TableView(title, header, tuple(lines), numeric, right=True)
+    note = f"As they are in {rows.count:,} {where.split(',')[0]}."
+    if len(overview.names) > _MOST_LISTED:
+        note += f" The first {_MOST_LISTED} of {len(overview.names):,}."
+    folded = len(lines) > 12
+    subsection = Subsection("All columns" if folded else "", (grid,), folded=folded)
+    return Section("columns", "", title, (subsection,), (note,))
+
+
+def _column_cells(column: Column) -> list[Cell]:
+    gone = 1 - float(column.present.mean())
+    missing = Cell(f"{gone:.1%}" if gone else "", gone)
+    if column.kind == "category":
+        levels, counts = column.levels
+        common = f"{levels[counts.argmax()]}" if len(levels) else ""
+        text = f"{len(levels)} values, mostly {common}" if common else "nothing"
+        return [Cell(text), missing, *[Cell("", None)] * 3]
+    values = column.values[column.present]
+    if not len(values):
+        return [Cell("nothing"), missing, *[Cell("", None)] * 3]
+    found = [float(v) for v in (values.min(), np.median(values), values.max())]
+    shown = [Cell(day_text(v) if column.kind == "date" else figure(v, 4), v) for v in found]
+    return [Cell("dates" if column.kind == "date" else "numbers"), missing, *shown]
+
+
+def missing_section(overview: Overview) -> Section:
+    """What the page would have with more rows at hand."""
+    notes = []
+    if overview.evidence is None:
+        notes.append(
+            "Without test rows there are no charts of predictions, no effects of columns and no "
+            "coverage of intervals: give X_test and y_test."
+        )
+    elif not overview.evidence.tested:
+        notes.append(
+            "Without test rows the coverage of intervals is not known: give X_test and y_test."
+        )
+    elif overview.evidence.rows.width > MOST_COLUMNS:
+        notes.append(f"No linear model is fitted to more than {MOST_COLUMNS:,} columns.")
+    elif overview.training is None:
+        notes.append(
+            "A model does not keep the rows of its fit, so the linear and the constant model were "
+            "fitted to test rows. X_train and y_train make the comparison fair."
+            if overview.baselines is not None
+            else "A linear model to compare with needs X_train and y_train."
+        )
+    return Section("missing", "", "What is missing", (), tuple(notes))

@@ -1,0 +1,84 @@
+"""The model that a page is about, and the rows that tell of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from rflaf.report.given_rows import GivenRows
+
+Array = NDArray[Any]
+
+_SHUFFLED_ROWS = 300
+
+
+class Subject:
+    """A fitted estimator, or a pipeline that ends in one, asked in one way.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self._before = model[:-1] if hasattr(model, "steps") else None
+        self.estimator = model[-1] if hasattr(model, "steps") else model
+        if not hasattr(self.estimator, "feature_importances_"):
+            check_is_fitted(self.estimator)
+            raise TypeError(
+                "The 'model' must be an RFLAFRegressor or RFLAFClassifier, or a pipeline that "
+                f"ends in one. Got {type(self.estimator).__name__} instead."
+            )
+
+    @property
+    def classes(self) -> Array | None:
+        """The classes, or None for regression."""
+        return getattr(self.estimator, "classes_", None)
+
+    @property
+    def direct(self) -> bool:
+        """Whether rows go straight to the estimator."""
+        return self._before is None
+
+    def names(self, rows: GivenRows | None) -> list[str]:
+        """The columns' names: those of the fit, else of the rows, else x0, x1, …"""
+        fitted = getattr(self.model, "feature_names_in_", None)
+        if fitted is not None:
+            return [str(name) for name in fitted]
+        if rows is not None:
+            return rows.names or [f"x{j}" for j in range(rows.width)]
+        width = getattr(self.model, "n_features_in_", len(self.estimator.feature_importances_))
+        return [f"x{j}" for j in range(width)]
+
+    def outputs(self, X: Any) -> Array:
+        """Predictions, n × C: numbers, or probabilities of the classes."""
+        found = self.model.predict(X) if self.classes is None else self.model.predict_proba(X)
+        return np.asarray(found, np.float64).reshape(len(found), -1)
+
+    def interval(self, X: Any, coverage: float) -> tuple[Array, Array]:
+        """Ends of intervals, each n × C."""
+        inputs = X if self._before is None else self._before.transform(X)
+        low, high = self.estimator.predict_interval(inputs, coverage)
+        return low.reshape(len(low), -1), high.reshape(len(high), -1)
+
+    def importances(self, rows: GivenRows | None) -> Array | None:
+        """Shares of the columns: what the estimator found, or for a pipeline the same by hand.
+
+        That is how far predictions move when a column is shuffled.
+        """
+        if self.direct:
+            return np.asarray(self.estimator.feature_importances_)
+        if rows is None:
+            return None
+        rng = np.random.default_rng(0)
+        some = rng.permutation(rows.count)[:_SHUFFLED_ROWS]
+        before, other = self.outputs(rows.take(some)), rng.permutation(some)
+        moved = np.array(
+            [np.mean((self.outputs(rows.mixed(some, j, other)) - before) ** 2)
+             for j in range(rows.width)]
+        )  # fmt: skip
+        return moved / moved.sum() if moved.sum() > 0 else moved

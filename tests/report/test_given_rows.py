@@ -1,0 +1,157 @@
+"""Rows of any kind, and effects of their columns."""
+
+import datetime
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+from rflaf import RFLAFRegressor
+from rflaf.report import write_report
+from rflaf.report.baselines import Encoding
+from rflaf.report.effects import effect_of
+from rflaf.report.evidence import Evidence, on_test_rows
+from rflaf.report.given_rows import GivenRows, as_column
+from rflaf.report.subject import Subject
+from tests.report.made_models import FEW, frame, numbers
+
+polars = pytest.importorskip("polars")
+
+
+def mixed_frame(n=120):
+    rng = np.random.default_rng(0)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D")
+    return pd.DataFrame({
+        "size": rng.normal(size=n),
+        "town": pd.Categorical(rng.choice(["Bern", "Uri", "Zug"], n)),
+        "day": days,
+        "rooms": pd.array(rng.integers(1, 9, n), "Int64"),
+        "new": rng.random(n) < 0.5,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.arange(12.0).reshape(4, 3),
+        sparse.csr_matrix(np.arange(12.0).reshape(4, 3)),
+        pd.DataFrame(np.arange(12.0).reshape(4, 3), columns=["a", "b", "b"], index=[3, 3, 1, 0]),
+        polars.DataFrame(np.arange(12.0).reshape(4, 3), schema=["a", "b", "c"]),
+    ],
+    ids=["array", "sparse", "pandas", "polars"],
+)
+def test_rows_and_columns_by_position(X):
+    rows = GivenRows(X, "X_test")
+    assert (rows.count, rows.width, len(rows.labels)) == (4, 3, 4)
+    found = rows.mixed(np.array([0, 0, 3]), 1, np.array([2, 1, 0]))
+    assert type(found) is type(X)
+    found = found.toarray() if sparse.issparse(found) else np.asarray(found)
+    np.testing.assert_array_equal(found, [[0, 7, 2], [0, 4, 2], [9, 1, 11]])
+    np.testing.assert_array_equal(rows.column(2, "c").values, [2, 5, 8, 11])
+    np.testing.assert_array_equal(np.asarray(rows.X.toarray() if sparse.issparse(X) else X)[0],
+                                  [0, 1, 2])  # fmt: skip  # what was given stays as it was
+
+
+def test_what_columns_hold():
+    X = mixed_frame()
+    X.loc[:9, ["size", "town", "day", "rooms"]] = None
+    rows = GivenRows(X, "X_test")
+    columns = [rows.column(j, name) for j, name in enumerate(X)]
+    assert [c.kind for c in columns] == ["number", "category", "date", "number", "category"]
+    assert [int(c.present.sum()) for c in columns] == [110, 110, 110, 110, 120]
+    assert columns[4].levels[0].tolist() == ["False", "True"]
+    there = columns[2].values[columns[2].present]
+    assert 2019.9 < there.min() < there.max() < 2022.6
+    types = rows.mixed(np.arange(20), 1, np.arange(20, 40)).dtypes
+    assert (types == X.dtypes).all(), "columns keep their types"
+
+
+def test_odd_objects():
+    assert as_column(np.array([pd.NA, 1, 2.5, None], object), "a").kind == "number"
+    mixed = as_column(np.array([1, "b", pd.NaT, datetime.date(2020, 1, 2)], object), "a")
+    assert mixed.values.tolist() == ["1", "b", None, "2020-01-02"]
+    assert as_column(np.array([None, None], object), "a").kind == "category"
+
+
+class Known:
+    """A model whose effects are known: 2 a, plus 5 where b is "x"."""
+
+    feature_importances_ = np.array([0.5, 0.5])
+
+    def predict(self, X):
+        return 2.0 * X["a"].to_numpy() + 5.0 * (X["b"] == "x").to_numpy()
+
+
+def test_effects_are_those_of_the_model():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=150), "b": rng.choice(["x", "y"], 150)})
+    model = Known()
+    subject = Subject(model)
+    evidence = on_test_rows(subject, X, model.predict(X))
+    slope = effect_of(subject, evidence, 0, "a")
+    assert len(slope.at) == 25
+    np.testing.assert_allclose(np.diff(slope.mean[:, 0]), 2 * np.diff(slope.at))
+    assert slope.mean.mean() == pytest.approx(
+        2 * slope.at.mean() + 5 * (X["b"] == "x").mean(), abs=1e-9
+    )
+    step = effect_of(subject, evidence, 1, "b")
+    assert step.at.tolist() == ["x", "y"]
+    assert step.counts.tolist() == X["b"].value_counts()[["x", "y"]].tolist()
+    assert step.mean[0, 0] - step.mean[1, 0] == pytest.approx(5)
+    same = X.assign(b="x")
+    assert effect_of(subject, Evidence("rows", GivenRows(same, "X"), np.arange(150),
+                                       evidence.y, evidence.predicted), 1, "b") is None  # fmt: skip
+
+
+def test_missing_numbers_and_unknown_levels_of_the_linear_model():
+    column = as_column(np.array([1.0, 3.0, np.nan, 5.0]), "a")
+    encode = Encoding(column, np.arange(4))
+    np.testing.assert_array_equal(encode(np.array([np.nan, 2.0])), [[3, 1], [2, 0]])
+    town = as_column(np.array(["a", "b", None, "b"], object), "t")
+    encode = Encoding(town, np.arange(4))
+    found = encode(np.array(["a", "new", None, "b"], object))
+    np.testing.assert_array_equal(found, [[0, 1], [0, 0], [0, 0], [1, 0]])
+
+
+def test_a_pipeline_with_columns_of_any_kind(tmp_path):
+    X = mixed_frame()
+    y = X["size"] * 2 + (X["town"] == "Uri") * 4.0
+
+    def years(days):
+        return days.apply(lambda day: day.dt.year + day.dt.day_of_year / 366)
+
+    parts = make_column_transformer(
+        (OneHotEncoder(sparse_output=False), ["town"]),
+        (FunctionTransformer(years, feature_names_out="one-to-one"), ["day"]),
+        remainder="passthrough",
+    )
+    model = make_pipeline(parts, RFLAFRegressor(**FEW)).fit(X[:90], y[:90])
+    rows = {"X_train": X[:90], "y_train": y[:90]}
+    text = write_report(model, tmp_path / "a.html", X[90:], y[90:], target="price", **rows)
+    text = text.read_text(encoding="utf-8")
+    assert "<td>dates</td>" in text
+    worst = text.split('id="rows"')[1].split("</section>")[0]
+    assert re.search(r'<td class="number " data-value="202\d\.\d+">202\d-\d\d-\d\d</td>', worst)
+    assert "town: price" in text
+    shares = Subject(model).importances(GivenRows(X[90:], "X_test"))
+    assert np.argsort(-shares)[:2].tolist() in ([0, 1], [1, 0])
+    assert shares.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", ["polars", "sparse", "array"])
+def test_other_forms_of_rows_give_a_page(tmp_path, kind):
+    X = frame(110)
+    y = numbers(X).to_numpy()
+    X.columns = list("abcd")
+    given = {"polars": polars.from_pandas, "sparse": sparse.csr_matrix, "array": np.asarray}[kind](
+        X
+    )
+    model = RFLAFRegressor(**FEW).fit(given, y)
+    text = model.report(tmp_path / "a.html", given, y).read_text(encoding="utf-8")
+    assert ("<figcaption>a</figcaption>" if kind == "polars" else "<figcaption>x0") in text
+    assert "Largest residuals" in text
