@@ -45,7 +45,7 @@ PARTS = {
     },
     "progress": set(),
     "projection": set(),
-    "report": {"_version", "activation", "files", "pages"},
+    "report": {"_version", "activation", "files", "fitting", "pages"},
     "rows": set(),
     "solvers": {"fused", "rows"},
     "tabular": {"_version", "estimators", "files", "report"},

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rflaf.activation import alike
 from rflaf.bases import Basis
-from rflaf.fitting import Member
+from rflaf.fitting import Member, describe_members, leading_team
 
 _INSIDE = ("rflaf", "sklearn")
 _LEAST_COVERAGE = 0.8  # of the grid; with less the activation says little about the rows
@@ -61,7 +61,7 @@ class InspectionMixin:
         if len(self.members_) == 1:
             ax = self.activation_.plot(ax, color="C3", lw=2)
         else:
-            activations = alike([member.layer.activation for member in self.members_])
+            activations = alike([each.layer.activation for each in leading_team(self.members_)])
             mean = sum(activations[1:], activations[0]) / len(activations)
             ax = mean.plot(ax, color="C3", lw=2)
             z = ax.lines[-1].get_xdata()
@@ -76,16 +76,57 @@ class InspectionMixin:
         ax.set_title("learned activation" if self.activation_.basis.learnable else "activation")
         return ax
 
+    def plot_warps(self, columns: Any = None, axes: Any = None) -> Any:
+        """Draw what becomes of columns that are cut into bins: a curve per column.
+
+        A curve rises where the model looks closely, and is flat where values count as the same. It
+        adds up the learned scales of the bins, in the mean over members.
+
+        Parameters
+        ----------
+        columns : list of int, optional
+            By default the six of most importance.
+        axes : list of Axes, optional
+            One per column.
+
+        Returns
+        -------
+        list of Axes
+        """
+        check_is_fitted(self)
+        layers = [m.layer for m in self.members_ if m.layer.form.name == "bins"]
+        bins = layers[0].form.bins if layers else None
+        if bins is None:
+            raise ValueError("No member has bins as the form of its inputs: nothing is warped.")
+        cut = np.unique(bins.column)
+        if columns is None:
+            order = np.argsort(-self.feature_importances_, kind="stable")
+            columns = [j for j in order.tolist() if j in cut][:6]
+        unknown = sorted(set(columns) - set(cut.tolist()))
+        if unknown:
+            raise ValueError(f"'columns' must be cut into bins: {cut.tolist()}. Got {unknown}.")
+        if axes is None:
+            from matplotlib import pyplot
+
+            axes = pyplot.subplots(1, len(columns), figsize=(3 * len(columns), 2.4))[1]
+        axes = np.atleast_1d(axes).ravel().tolist()
+        names = getattr(self, "feature_names_in_", None)
+        for j, ax in zip(columns, axes, strict=True):
+            curves = [layer.warp(j) for layer in layers]
+            ax.plot(curves[0][0], np.mean([heights for _, heights in curves], axis=0))
+            ax.set_xlabel(f"x{j}" if names is None else str(names[j]))
+        return axes
+
     def summary(self) -> str:
         """A few lines on what was fitted."""
         check_is_fitted(self)
         model: Any = self
         losses = [record["loss"] for record in model.history_]
-        members, forms = len(self.members_), {"both": "standardised, and ranks", "ranks": "ranks"}
+        members = len(self.members_)
         lines = [
             f"{type(self).__name__}: {self.components_.shape[1]} random features of "
             f"{len(self.scale_)} inputs{f', {members} members' if members > 1 else ''}",
-            f"  input form     {forms.get(model.input_form_, 'standardised')}",
+            *(f"  members        {text}" for text in describe_members(self.members_)),
             f"  activation     {self.activation_.basis!r}",
             f"  metric         {model.metric_kind_}",
             f"  alpha          {model.alpha_:.3g}",

@@ -5,7 +5,7 @@
 
 from rflaf.fitting.classification import ClassificationFit, fit_classification
 from rflaf.fitting.judged import RegressionFit
-from rflaf.fitting.members import Member
+from rflaf.fitting.members import Member, describe_members, leading_team
 from rflaf.fitting.regression import extend_regression, fit_regression
 from rflaf.fitting.settings import Choice, FitSettings, Start
 
@@ -16,7 +16,9 @@ __all__ = [
     "Member",
     "RegressionFit",
     "Start",
+    "describe_members",
     "extend_regression",
     "fit_classification",
     "fit_regression",
+    "leading_team",
 ]

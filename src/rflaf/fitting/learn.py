@@ -66,6 +66,17 @@ class FittedLayer:
         """Inputs in their form, in the precision of the layer."""
         return self.form(x, self.components.dtype)
 
+    def warp(self, column: int) -> tuple[Array, Array]:
+        """The edges of a column's bins, and the sum of the bins' scales up to each."""
+        bins = self.form.bins
+        if self.form.name != "bins" or bins is None:
+            raise ValueError(f"The form of the inputs must be 'bins'. Got {self.form.name!r}.")
+        at = np.flatnonzero(bins.column == column)
+        scales = np.broadcast_to(self.metric, self.components.shape[:1])[-len(bins.column) :]
+        heights = np.cumsum(np.abs(scales[at]) / bins.scale[at])
+        edges = np.append(bins.low[at], bins.low[at[-1]] + bins.width[at[-1]])
+        return edges, np.concatenate([[0.0], heights])
+
     def scaled(self, factor: float, x: Any, rng: np.random.Generator) -> FittedLayer:
         """The layer with its metric times `factor`; `x` are inputs to measure Z on."""
         if factor == 1:

@@ -212,6 +212,32 @@ def teams_of(seats: Sequence[Seat]) -> list[list[int]]:
     return [[k for k, seat in enumerate(seats) if seat.team == team] for team in numbers]
 
 
+def leading_team(members: list[Member]) -> list[Member]:
+    """The members that differ from the first in their fold alone."""
+    return [member for member in members if member.seat.team == members[0].seat.team]
+
+
+_METRIC_TEXTS = {"none": "one scale", "diagonal": "a scale of each", "full": "a full linear map"}
+_FORM_TEXTS = {
+    "raw": "standardised columns",
+    "both": "standardised columns and their ranks",
+    "ranks": "ranks of columns",
+    "bins": "columns in bins",
+}
+
+
+def describe_members(members: list[Member]) -> list[str]:
+    """What there is of each team, and its part in the prediction, for people."""
+    found = []
+    for places in teams_of([member.seat for member in members]):
+        team = [members[k] for k in places]
+        layer, part = team[0].layer, sum(member.weight for member in team)
+        text = f"{_FORM_TEXTS[layer.form.name]}, {_METRIC_TEXTS[layer.kind]}"
+        found.append((part, f"{len(team)} × {text}" if not layer.linear else "a linear model"))
+    found.sort(key=lambda pair: -pair[0])
+    return [text if part > 0.999 else f"{text} ({part:.0%})" for part, text in found]
+
+
 def out_of_fold(
     judges: Sequence[Member | None], sample: Sample, fold: Array, outputs: int
 ) -> Array:

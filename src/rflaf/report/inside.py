@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rflaf.activation import alike
+from rflaf.fitting import leading_team
 from rflaf.pages import Bar, BarList, Cell, Histogram, Line, Panel, Section, Subsection, TableView
 from rflaf.report.subject import Subject
 
@@ -16,7 +17,11 @@ Array = NDArray[Any]
 _MOST_BARS = 15
 _POINTS = 161
 _DIRECTIONS = 4
-FORMS = {"raw": "standardised columns", "both": "standardised columns and their ranks"}
+FORMS = {
+    "raw": "standardised columns",
+    "both": "standardised columns and their ranks",
+    "bins": "columns in bins",
+}
 
 
 def importance_section(shares: Array, names: list[str]) -> Section:
@@ -52,7 +57,7 @@ def learned_section(subject: Subject, names: list[str]) -> Section:
 def _activation(subject: Subject) -> Panel:
     """All members thin, scaled to one height and sign, with their mean; grey: what it is given."""
     estimator = subject.estimator
-    activations = alike([member.layer.activation for member in estimator.members_])
+    activations = alike([each.layer.activation for each in leading_team(estimator.members_)])
     mean = sum(activations[1:], activations[0]) / len(activations)
     low, high = mean.basis.grid
     margin = (high - low) / 8
@@ -78,10 +83,12 @@ def _input_map(subject: Subject, names: list[str]) -> Subsection | None:
     estimator = subject.estimator
     layer = estimator.members_[0].layer
     inputs = _input_names(subject, names)
-    metrics = [np.asarray(member.layer.metric) for member in estimator.members_]
+    metrics = [np.asarray(each.layer.metric) for each in leading_team(estimator.members_)]
     if estimator.metric_kind_ == "none" or any(m.shape != metrics[0].shape for m in metrics):
         return None
     weights = np.mean([_strengths(m) for m in metrics], axis=0)
+    if layer.form.name == "bins":  # those of a column together
+        weights = np.sqrt(np.bincount(layer.form.origin, weights**2, len(layer.form.mean)))
     if len(weights) != len(inputs):
         return None
     order = np.argsort(-weights, kind="stable")[:_MOST_BARS].tolist()

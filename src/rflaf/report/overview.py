@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rflaf._version import __version__
+from rflaf.fitting import describe_members
 from rflaf.pages import Cell, KeyFigure, Section, Subsection, TableView
 from rflaf.report.baselines import MOST_COLUMNS, Baselines
 from rflaf.report.evidence import Evidence, TrainingRows
 from rflaf.report.given_rows import Column
-from rflaf.report.inside import FORMS
 from rflaf.report.number_sections import coverage_of
 from rflaf.report.scores import LOWER_IS_BETTER, class_scores, number_scores, score_error
 from rflaf.report.subject import Subject
@@ -140,7 +140,7 @@ class Overview:
     def facts(self) -> list[tuple[str, str]]:
         """What was fitted, to what."""
         model: Any = self.subject.estimator
-        layer, members = model.members_[0].layer, len(model.members_)
+        layer, members = model.members_[0].layer, sum(not m.layer.linear for m in model.members_)
         each = f" in each of {members} members" if members > 1 else ""
         classes = self.subject.classes
         found = [("Target", self.target)]
@@ -155,11 +155,10 @@ class Overview:
             found.append(("Fitted to", f"{len(self.names):,} columns"))
         if self.evidence is not None and self.evidence.tested:
             found.append(("Tested on", f"{len(self.evidence.y):,} rows that it has not seen"))
-        forms = FORMS.get(layer.form.name, "ranks of columns")
         found += [
             ("Model", f"{layer.components.shape[1]:,} random features{each}"),
             ("Activation", _basis_text(layer.activation.basis)),
-            ("Inputs", f"{forms}; {_MAPS.get(model.metric_kind_, model.metric_kind_)}"),
+            ("Members", "; ".join(describe_members(model.members_))),
             ("Penalty", f"{model.alpha_:.3g}"),
             ("Written", f"{date.today():%d %B %Y} by rflaf {__version__}"),
         ]
@@ -172,13 +171,6 @@ def _basis_text(basis: Any) -> str:
         return f"{getattr(basis, 'name', name)}, not learned"
     low, high = basis.grid
     return f"learned, from {basis.n} functions ({name}) between {low:g} and {high:g}"
-
-
-_MAPS = {
-    "none": "no map of the inputs",
-    "diagonal": "a learned scale for each",
-    "full": "a learned linear map",
-}
 
 
 def score_section(overview: Overview) -> Section:
