@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,19 @@ def kin40k_or_bike(name: str) -> Split:
 def mnist() -> Split:
     """Pixels / 255, as published."""
     return _unscaled("mnist", 255.0)
+
+
+def suite_table(kind: str, name: str) -> Split:
+    """The first split of a table of many kinds of columns, as numbers; classes as strings."""
+    from tables import numbers, tables
+
+    folder = Path(os.environ.get("RFLAF_DATA", "")) / "suite"
+    train, test = next(rows[1:] for rows in tables(folder, kind) if rows[0] == name)
+    encode = numbers().fit(train.drop(columns="target"))
+    y = [part["target"].to_numpy() for part in (train, test)]
+    y = [part.astype(str) for part in y] if kind == "clf" else y
+    x = [np.asarray(encode.transform(part.drop(columns="target"))) for part in (train, test)]
+    return x[0], y[0], x[1], y[1]
 
 
 def _unscaled(name: str, divisor: float) -> Split:

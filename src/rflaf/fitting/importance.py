@@ -16,7 +16,7 @@ from rflaf.solvers.features import project
 Array = NDArray[Any]
 
 _MOST_ROWS = 400  # that the prediction is compared on,
-_MOST_IN_ALL = 40_000  # and those for all inputs together
+_MOST_IN_ALL = 16_000  # and those for all inputs together
 
 
 def input_importances(members: list[Member], x: Any, rng: np.random.Generator) -> Array:
