@@ -117,11 +117,13 @@ def choose_forms(
 
 
 def _mixed(smooth: Choice, losses: dict[Choice, float], settings: FitSettings) -> list[Choice]:
-    """The best smooth form and bins, or the better one alone; by losses of the same trials."""
+    """The best smooth form and another to mix it with; by losses of the same trials."""
     bins = [c for c in losses if c.form == "bins" and settings.input_form == "auto"]
     found = sorted([smooth, *bins], key=lambda choice: losses[choice])
     if not settings.mixes:
         return found[:1]
+    if not bins:  # all columns have few values: a model without a learned map differs most
+        return found + [c for c in losses if c.kind == "none" and c != smooth][:1]
     return [c for c in found if losses[c] <= _MIXED * losses[found[0]]]
 
 
