@@ -1,0 +1,92 @@
+"""What each part of the default fit is worth: python benchmarks/ablation.py [KIND ...]
+
+The tables of benchmarks/tables.py, thinned to 2,000 training rows. One part at a time is taken
+away; the figure is the test loss over that of the whole, in the geometric mean over tables, and on
+how many tables it is larger. Losses of a single split are noisy: read the means.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from _bench import write
+from sklearn.pipeline import make_pipeline
+from tables import KINDS, measure, numbers, tables
+
+from rflaf import RFLAFClassifier, RFLAFRegressor
+from rflaf.fitting import choosing, members
+
+MOST = 2000
+
+
+def no_linear_part() -> AbstractContextManager[Any]:
+    return patch.object(members, "MOST_INPUTS", {"diagonal": 0})
+
+
+def dishonest_choice() -> AbstractContextManager[Any]:
+    """Forms are judged on the rows that they were learned from."""
+    honest = choosing._Trials._trial
+
+    def trial(self: Any, form: str, held: int) -> Any:
+        found = honest(self, form, held)
+        seen = found.sketch[:3]
+        return replace(found, sketch=type(found.sketch)(*seen, *seen, found.sketch.projection))
+
+    return patch.object(choosing._Trials, "_trial", trial)
+
+
+VARIANTS: dict[str, tuple[dict[str, Any], Any]] = {
+    "as it is": ({}, nullcontext),
+    "without the linear part": ({}, no_linear_part),
+    "one form of the inputs, the best": ({"n_members": 5}, nullcontext),
+    "standardised columns only": ({"input_form": "raw"}, nullcontext),
+    "form chosen on rows it has learned from": ({}, dishonest_choice),
+    "one member": ({"n_members": 1}, nullcontext),
+    "no learned map of the inputs": ({"metric": "none"}, nullcontext),
+    "no learning at all": ({"max_iter": 0}, nullcontext),
+}
+
+
+def main(kinds: list[str]) -> None:
+    folder = Path(os.environ.get("RFLAF_DATA", "")) / "suite"
+    if not folder.is_dir():
+        raise SystemExit("Tables are read from $RFLAF_DATA/suite, which is not there.")
+    warnings.simplefilter("ignore")
+    losses: dict[str, list[float]] = {name: [] for name in VARIANTS}
+    names = []
+    for kind in kinds or KINDS:
+        estimator: Any = RFLAFClassifier if kind == "clf" else RFLAFRegressor
+        for name, train, test in tables(folder, kind):
+            names.append(f"{kind}/{name}")
+            train = train.sample(min(len(train), MOST), random_state=0)
+            for label, (given, changed) in VARIANTS.items():
+                model = make_pipeline(numbers(), estimator(random_state=0, **given))
+                with changed():
+                    found = measure(model, train, test, kind == "clf")
+                losses[label].append(found["loss"])
+            print(names[-1], *(f"{each[-1]:.4f}" for each in losses.values()), flush=True)
+    whole = np.array(losses["as it is"])
+    rows = []
+    for label, each in losses.items():
+        ratio = np.array(each) / whole
+        rows.append({
+            "what": label,
+            "figure": float(np.exp(np.mean(np.log(ratio)))),
+            "worse": int(np.sum(ratio > 1)),
+            "tables": len(names),
+            "losses": dict(zip(names, each)),
+        })  # fmt: skip
+        print(f"{label:45}{rows[-1]['figure']:8.3f}  worse on {rows[-1]['worse']}")
+    write("ablation", rows)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
