@@ -15,11 +15,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rflaf.activation import Activation
-from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, get_basis
+from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, Fixed, get_basis
 from rflaf.estimators.inspection import InspectionMixin, warn_of_coverage
 from rflaf.estimators.validation import FLOATS, InputCheck, is_streamed
 from rflaf.fitting import Choice, FitSettings, Member, Start
-from rflaf.fitting.budget import block_rows
+from rflaf.fitting.budget import block_rows, check_basis
 from rflaf.fitting.inputs import FORMS
 from rflaf.projection import PROJECTIONS
 from rflaf.rows import ArrayRows, Arrays, Source, SourceRows
@@ -128,6 +128,10 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             return self.activation.basis, self.activation.coefficients
         if len(self.grid) != 2:
             raise ValueError(f"'grid' must be (low, high). Got {self.grid!r}.")
+        if isinstance(self.activation, str) and self.activation in FIXED_ACTIVATIONS:
+            return Fixed.with_phase(self.activation, *self.grid), np.ones(1)
+        if isinstance(self.activation, str):
+            check_basis(self.n_basis)
         basis = get_basis(self.activation, self.n_basis, (self.grid[0], self.grid[1]))
         return basis, None if basis.learnable else np.ones(1)
 

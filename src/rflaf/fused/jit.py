@@ -20,16 +20,20 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from rflaf.fused.jit_cache import ForgivingCache
+
 TILE = 512  # elements of scratch, which stay in the first-level cache
 
 
 def compiled(function):
     """njit, kept on disk where some folder can be written."""
     options = {"nogil": True, "fastmath": {"contract", "nsz", "reassoc"}, "error_model": "numpy"}
+    dispatcher = njit(**options)(function)
     try:
-        return njit(cache=True, **options)(function)
+        dispatcher._cache = ForgivingCache(function)  # as njit's `cache` does with its own
     except RuntimeError:  # "no locator available": a read-only install, and no cache folder
-        return njit(**options)(function)
+        pass
+    return dispatcher
 
 
 # ---- LLVM vectors -------------------------------------------------------------------------------
