@@ -81,9 +81,7 @@ class Fixed(Basis):
     tail = "direct"
     n = 1
 
-    def __init__(
-        self, name: str, low: float = -2.0, high: float = 2.0, phase: float = 0.0
-    ) -> None:
+    def __init__(self, name: str, low: float = -2.0, high: float = 2.0, phase: float = 0.0) -> None:
         constraints = {
             "name": [StrOptions(set(FIXED_ACTIVATIONS))],
             "phase": [Interval(Real, None, None, closed="neither")],

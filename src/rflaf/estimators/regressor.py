@@ -19,7 +19,6 @@ from rflaf.fitting.settings import FEW_ROWS
 from rflaf.rows import ArrayRows, Source
 from rflaf.rows.sample import check_heaviest
 
-
 _ROWS_TO_BEGIN = 1000  # what a first call of partial_fit wants, for what is learned in it alone
 
 
@@ -178,9 +177,10 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         """Add rows to the model.
 
         The first call is a fit: standardisation, activation and metric come from its rows and stay
-        from then on, so give it a few thousand (with fewer than 100 there is a warning). Later calls add their rows to the sums, and the
-        output weights are those of all rows so far. Out-of-fold predictions and importances stay
-        those of the first call. A call that fails or is interrupted counts none of its rows.
+        from then on, so give it a few thousand (below 100 there is a warning). Later calls add
+        their rows to the sums, and the output weights are those of all rows so far. Out-of-fold
+        predictions and importances stay those of the first call. A call that fails or is
+        interrupted counts none of its rows.
         """
         if self.solver == "cg":
             raise ValueError(f"partial_fit needs solver 'auto' or 'ridge'. Got {self.solver!r}.")

@@ -14,6 +14,8 @@ that is empty, the product of `left` (n × C) and `right` (C × M).
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
@@ -29,10 +31,8 @@ def compiled(function):
     """njit, kept on disk where some folder can be written."""
     options = {"nogil": True, "fastmath": {"contract", "nsz", "reassoc"}, "error_model": "numpy"}
     dispatcher = njit(**options)(function)
-    try:
+    with suppress(RuntimeError):  # "no locator available": read-only install, no cache folder
         dispatcher._cache = ForgivingCache(function)  # as njit's `cache` does with its own
-    except RuntimeError:  # "no locator available": a read-only install, and no cache folder
-        pass
     return dispatcher
 
 
