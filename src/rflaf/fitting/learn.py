@@ -86,6 +86,13 @@ class FittedLayer:
         """Inputs in their form, in the precision of the layer."""
         return self.form(x, self.components.dtype)
 
+    def takes_inputs_of(self, other: FittedLayer) -> bool:
+        """Whether both make the same of inputs; members share what was measured of the columns."""
+        mine, its = self.form, other.form
+        same = mine.name == its.name and mine.mean is its.mean and mine.scale is its.scale
+        same = same and mine.knots is its.knots and mine.levels is its.levels
+        return same and self.components.dtype == other.components.dtype
+
     def scaled(self, factor: float, x: Any, rng: np.random.Generator) -> FittedLayer:
         """The layer with its metric times `factor`; `x` are inputs to measure Z on."""
         if factor == 1:
