@@ -42,6 +42,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/estimators.py
 	$(BIN)/python benchmarks/load.py
+	$(BIN)/python benchmarks/attacks.py
 	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/nn.py
 	$(BIN)/python benchmarks/scale.py

@@ -92,8 +92,9 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         w = draw(self.projection, d, self.n_components, np.random.default_rng(seed), X.dtype)
         found.components_ = w * X.dtype.type(self.scale / np.sqrt(d))
         given = self.activation
-        fixed = isinstance(given, str)
-        found.activation_ = Activation(Fixed.with_phase(given)) if fixed else given
+        if isinstance(given, str):
+            given = Activation(Fixed.with_phase(given))
+        found.activation_ = given
         self.__dict__ = {
             **{name: value for name, value in vars(self).items() if not name.endswith("_")},
             **{name: value for name, value in vars(found).items() if name.endswith("_")},
