@@ -57,7 +57,6 @@ def main() -> None:
         row("longest load of one", 1000 * longest, "ms", "< 10000"),
         row("memory over that of loading a whole file", grown, "MB", "< 200"),
         row(f"interrupts in {SECONDS} s of fits: estimators left whole", interrupts, "", ">= 50"),
-        row("interrupts: estimators with parts of two fits", 0, "", "0"),
     ]
     show(rows)
     write("attacks", rows)

@@ -26,7 +26,7 @@ def _warn_of_few_rows(count: int) -> None:
     if count < FEW_ROWS:
         warnings.warn(
             f"partial_fit began with {count} rows of positive weight. Standardisation, activation "
-            f"and metric come from these alone, and below {FEW_ROWS} rows none of them is learned: "
+            f"and metric come from these alone, and fewer than {FEW_ROWS} tell little of them: "
             f"give the first call {_ROWS_TO_BEGIN:,} rows or more.",
             UserWarning,
             stacklevel=caller_level(),
