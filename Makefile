@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types unit examples wheel docs-tables bench reproduce format clean
+.PHONY: demo test lint types unit slow examples wheel docs-tables bench reproduce format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/rflaf demo
@@ -22,6 +22,10 @@ types: $(VENV)/.dev
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2
 
+# What takes minutes and is not part of every test run: thousands of attacks on model files
+slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -m slow -rP
+
 # The wheel, and not the source tree, is what users get: import all of it from elsewhere.
 wheel: $(VENV)/.dev
 	rm -rf build/wheel && mkdir -p build/wheel/site
@@ -37,6 +41,8 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/fused.py
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/estimators.py
+	$(BIN)/python benchmarks/load.py
+	$(BIN)/python benchmarks/attacks.py
 	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/nn.py
 	$(BIN)/python benchmarks/scale.py

@@ -18,6 +18,7 @@ PARTS = {
     "__main__": {"cli"},
     "_version": set(),
     "activation": {"bases", "fused"},
+    "archive": set(),
     "bases": set(),
     "cli": {
         *("_version", "datasets", "estimators", "files", "io", "pages", "paper", "progress"),
@@ -32,8 +33,8 @@ PARTS = {
     "fitting": {"activation", "bases", "fused", "progress", "projection", "rows", "solvers"},
     "fused": set(),
     "io": {
-        *("_version", "activation", "bases", "estimators", "files", "fitting", "solvers"),
-        "tabular",
+        *("_version", "activation", "archive", "bases", "estimators", "files", "fitting"),
+        *("solvers", "tabular"),
     },
     "kernels": {"activation", "bases", "theory"},
     "nn": {"activation", "bases", "fused", "paper"},

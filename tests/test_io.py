@@ -226,7 +226,7 @@ def test_a_file_is_little_more_than_its_numbers(tmp_path):
     parts = [member.layer for member in model.members_]
     held = sum(p.components.nbytes + p.z_sample.nbytes + p.metric.nbytes for p in parts)
     save(model, tmp_path / "m")
-    assert os.path.getsize(tmp_path / "m") < held + 60_000
+    assert os.path.getsize(tmp_path / "m") < held + 90_000
 
 
 @pytest.mark.parametrize("basis", ALL_BASES, ids=repr)
@@ -404,7 +404,7 @@ def test_a_foreign_type_is_refused_and_runs_nothing(module, function, archive, t
 
 def test_a_method_of_a_trusted_type_is_refused(archive, tmp_path):
     def change(schema):
-        inner = dict(schema)
+        inner = json.loads(json.dumps(schema).replace('"__id__": ', '"__id__": 7'))
         content = {"func": "fit", "obj": inner}
         old = dict(schema["content"]["content"])
         schema["content"] = {**schema["content"], "content": old}

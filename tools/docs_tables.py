@@ -240,6 +240,8 @@ TABLES = {
     "estimators": partial(figures, "estimators"),
     "wide": partial(figures, "wide"),
     "fit": partial(figures, "fit"),
+    "load": partial(figures, "load"),
+    "attacks": partial(figures, "attacks"),
     "tables": many_tables,
 }
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

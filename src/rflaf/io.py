@@ -2,9 +2,9 @@
 
 A model file is a skops archive: a zip of arrays and a description of the objects that hold them.
 The zip's comment names this format, the version of rflaf that wrote the file, and the digest of
-everything before it. Loading looks at the names of all types first, and builds nothing unless each
-of them is on a list: this package's own, those of scikit-learn that skops has vetted, and plain
-NumPy and SciPy.
+everything before it. Loading looks at the form of the file first (`archive`), then at the names of
+all types, and builds nothing unless each of them is on a list: this package's own, those of
+scikit-learn that skops has vetted, and plain NumPy and SciPy.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import hashlib
 import os
 import re
 import struct
-from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
+
+from sklearn.base import BaseEstimator
 
 from rflaf._version import __version__
 from rflaf.activation import Activation
+from rflaf.archive import BadArchive, check_archive, stored
 from rflaf.bases import RBF, BSpline, Chebyshev, Fixed, Polynomial
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.estimators.regressor import PartialState
@@ -61,8 +62,11 @@ _OWN_TYPES = (
     TableModel,
     TargetScale,
 )
+_OWN_NAMES = {f"{own.__module__}.{own.__qualname__}": own for own in _OWN_TYPES}
+# skops fills in the attributes of all others; their constructors may take any amount of memory
+_NEVER_CALLED = {name for name, own in _OWN_NAMES.items() if own is not Activation}
 _TRUSTED = {
-    *(f"{own.__module__}.{own.__qualname__}" for own in _OWN_TYPES),
+    *_OWN_NAMES,
     # what fitted pipelines and searches hold besides the estimators, which skops trusts itself
     "numpy.dtype",
     "sklearn.calibration._CalibratedClassifier",
@@ -74,6 +78,10 @@ _TRUSTED = {
     "sklearn.model_selection._split.StratifiedKFold",
     "sklearn.utils._bunch.Bunch",
 }
+# Every model of ours is one of these kinds, and has one of these types in it
+_MODEL_TYPES = (Activation, RFLAFClassifier, RFLAFRegressor, RandomFeatures, TableModel)
+_KINDS = (Activation, BaseEstimator, TableModel)
+_MODELS = {name for name, own in _OWN_NAMES.items() if own in _MODEL_TYPES}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -107,7 +115,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     skops = require_skops()
     name = type(model).__name__
     try:
-        data = _packed(skops.dumps(model))
+        data = stored(skops.dumps(model))
+        found = check_archive(data)
         untrusted = skops.get_untrusted_types(data=data)
     except Exception as error:  # skops raises what the object at hand made it raise
         raise ValueError(f"This {name} cannot be saved: {error}") from error
@@ -116,6 +125,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise ValueError(
             f"This {name} cannot be saved, because 'load' would not trust what it contains: "
             f"{', '.join(foreign)}."
+        )
+    if not (found.types & _MODELS and isinstance(model, _KINDS)):
+        raise ValueError(
+            "The 'model' must be an estimator or an Activation of rflaf, or contain one. Got a "
+            f"{name} instead."
         )
     write_whole(path, _signed(data))
 
@@ -131,18 +145,27 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     ValueError
         If the file is not one of `save`'s, is damaged, was changed since, was written by a later
-        version in a format that this one does not know, or contains a type outside this package,
-        scikit-learn, NumPy and SciPy.
+        version in a format that this one does not know, contains a type outside this package,
+        scikit-learn, NumPy and SciPy, or no model of this package.
 
     Notes
     -----
+    What the file is made of is looked at before anything is built, in time and memory that grow
+    with its size: entries are not compressed, arrays are as large as they say, and no object
+    contains itself.
+
     The digest in the file finds damage and edits. It is no signature: who writes a file anew can
     write its digest too, and so choose the model's numbers, but not what code runs on loading.
     """
     skops = require_skops()
     path = Path(path)
+    if not path.is_file() and path.exists():
+        raise ValueError(f"'{path}' is not a file. Expected what rflaf.save writes.")
     data, version = _unsigned(path, path.read_bytes())
     try:
+        found = check_archive(data)
+        if found.called & _NEVER_CALLED:
+            raise BadArchive("it has a model's part that is made by its constructor")
         foreign = _foreign(skops.get_untrusted_types(data=data))
     except Exception as error:  # whatever broken JSON, arrays or nesting lead to
         raise _damaged(path, version, error) from error
@@ -151,10 +174,15 @@ def load(path: str | os.PathLike[str]) -> Any:
             f"'{path}' contains types that are not trusted, and was not loaded: "
             f"{', '.join(foreign)}."
         )
+    if not found.types & _MODELS:
+        raise _no_model(path, "no type of a model")
     try:
-        return skops.loads(data, trusted=sorted(_TRUSTED))
+        model = skops.loads(data, trusted=sorted(_TRUSTED))
     except Exception as error:
         raise _damaged(path, version, error) from error
+    if not isinstance(model, _KINDS):
+        raise _no_model(path, f"a {type(model).__name__}")
+    return model
 
 
 def require_skops() -> Any:
@@ -170,16 +198,6 @@ def require_skops() -> Any:
 
 def _foreign(types: list[str]) -> list[str]:
     return sorted(set(types) - _TRUSTED)
-
-
-def _packed(data: bytes) -> bytes:
-    """The zip file with its description, long and much the same all over, compressed."""
-    buffer = BytesIO()
-    with ZipFile(BytesIO(data)) as given, ZipFile(buffer, "w") as packed:
-        for entry in given.infolist():
-            method = ZIP_DEFLATED if entry.filename.endswith(".json") else ZIP_STORED
-            packed.writestr(entry, given.read(entry), method)
-    return buffer.getvalue()
 
 
 def _signed(data: bytes) -> bytes:
@@ -219,8 +237,15 @@ def _unsigned(path: Path, signed: bytes) -> tuple[bytes, str]:
     return body + b"\0\0", version
 
 
+def _no_model(path: Path, found: str) -> ValueError:
+    return ValueError(
+        f"'{path}' must contain an estimator or an Activation of rflaf. It has {found} instead."
+    )
+
+
 def _damaged(path: Path, version: str, error: Exception) -> ValueError:
+    kind = "" if isinstance(error, BadArchive) else f"{type(error).__name__}: "
     return ValueError(
         f"'{path}', written by rflaf {version}, cannot be read by rflaf {__version__}: "
-        f"{type(error).__name__}: {error}"
+        f"{kind}{error}"
     )

@@ -198,7 +198,7 @@ def _infinite_width(activation: Activation, n_hermite: int) -> InfiniteWidth:
     basis, a = activation.basis, activation.coefficients
     if isinstance(basis, RBF):
         return GaussianMixture(basis.centers, np.broadcast_to(basis.width, basis.n), a)
-    name = basis.name if isinstance(basis, Fixed) else None
+    name = basis.name if isinstance(basis, Fixed) and not basis.phase else None
     if name == "relu":
         return ArcCosine(float(a[0]))
     if name == "cos":

@@ -43,6 +43,32 @@ def fit_small(*more, code=0, source="train.csv", target="y"):
     return run("fit", source, "--target", target, "--components", 30, *more, code=code)
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--sep", "||"], "(--sep) must be a single ASCII character"),
+        (["--sep", ""], "(--sep) must be a single ASCII character"),
+        (["--components", 10**9], "n_components=1000000000"),
+        (["--basis-functions", 10**7], "n_basis=10000000 needs"),
+    ],
+)
+def test_absurd_options_have_messages_of_ours(more, message, here):
+    said = run("fit", "train.csv", "--target", "y", *more, code=1).output
+    assert message in " ".join(said.split())
+    assert not list(here.glob("*.skops"))
+
+
+@pytest.mark.parametrize("value", ["1e308", "-1.7e308"])
+def test_a_target_beyond_all_others_writes_no_model(value, here):
+    frame = pd.read_csv("train.csv")
+    frame["y"] = frame["y"].astype(str)
+    frame.loc[3, "y"] = value
+    frame.to_csv("far.csv", index=False)
+    said = fit_small(source="far.csv", code=1).output
+    assert "'y' must lie between" in " ".join(said.split())
+    assert not list(here.glob("*.skops"))
+
+
 def test_fit_predict_inspect(here):
     said = fit_small().output
     assert "Regression, because 'y' holds numbers that are not whole" in said

@@ -1,5 +1,6 @@
 """Threads, forks, worker processes, and what starting up costs."""
 
+import ast
 import multiprocessing
 import os
 import shutil
@@ -208,6 +209,29 @@ print(jit.apply_rows.stats.cache_path, rflaf.__file__)
 def test_the_second_process_finds_the_compiled_code(tmp_path):
     assert run(USE, tmp_path).startswith("0 1")
     assert run(USE, tmp_path).startswith("1 0")
+
+
+def test_a_truncated_cache_is_noticed_and_left_alone(tmp_path):
+    """As a full disk or a killed process leaves it: the code is compiled without the cache."""
+    used = run(USE, tmp_path).splitlines()[1]
+    folder = used.split()[0]
+    listen = """
+import warnings
+warnings.simplefilter("always")
+with warnings.catch_warnings(record=True) as caught:
+"""
+    indented = "".join(f"    {line}\n" for line in USE.strip().splitlines())
+    show = "print([str(w.message) for w in caught if 'cache of compiled' in str(w.message)])"
+    for pattern, share in (("*.nbc", 0.5), ("*.nbi", 0)):  # the code, then the index too
+        for file in Path(folder).glob(pattern):
+            content = file.read_bytes()
+            file.write_bytes(content[: int(share * len(content))])
+        out = run(listen + indented + show, tmp_path).splitlines()
+        assert out[:2] == ["0 1", used]
+        messages = ast.literal_eval(out[2])
+        assert len(messages) == 1  # though several kernels were to be read
+        assert repr(folder) in messages[0]
+        assert "until that folder is deleted" in messages[0]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")

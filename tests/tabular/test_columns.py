@@ -154,6 +154,19 @@ def test_files_that_cannot_be_read(name, data, message, tmp_path):
         read_table(tmp_path / name)
 
 
+@pytest.mark.parametrize("separator", ["", "||", "\n", '"', "é", r"\s+"])
+def test_separators_of_ours(separator, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(TableError, match=r"\(--sep\) must be a single ASCII character.* Got .*"):
+        read_table(tmp_path / "t.csv", separator=separator)
+
+
+@pytest.mark.parametrize("separator", ["\t", r"\t"], ids=["a tab", "as a shell gives it"])
+def test_tabs(separator, tmp_path):
+    (tmp_path / "t.csv").write_text("a\tb\n1\t2\n")
+    assert list(read_table(tmp_path / "t.csv", separator=separator)) == ["a", "b"]
+
+
 def test_a_byte_order_mark_other_separators_and_leading_zeros(tmp_path):
     (tmp_path / "t.csv").write_bytes("\ufeffa;code\n1;01\n-;02\n".encode())
     table = read_table(tmp_path / "t.csv", separator=";", missing=["-"], strings=["code", "gone"])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from functools import reduce
 from typing import Any
 
 import dask
+import distributed
 import numpy as np
 
 from rflaf.dask.collections import Partitions
@@ -18,6 +20,8 @@ from rflaf.rows.streamed import BlockCheck
 
 _FAN_IN = 8  # results that one task puts together
 _KEYS = 2**64
+_LOOK_EVERY = 5.0  # seconds between looks at the workers
+_PATIENCE = 12  # looks in a row at which no worker takes work
 
 
 class PartitionRows(Rows):
@@ -77,6 +81,7 @@ class PartitionRows(Rows):
         combine: Callable[[Result, Result], Result],
         size: int,
     ) -> Result:
+        check_workers(self.client, task(iter(())), len(self.parts))
         shared = dask.delayed(task, pure=False, traverse=False)
         run_one = dask.delayed(run_task, pure=False)
         found = [run_one(shared, part, size) for part in self.parts]
@@ -88,12 +93,76 @@ class PartitionRows(Rows):
 
 
 def run(client: Any, work: Any) -> Any:
-    """The result of delayed work. The scheduler repeats what a lost worker had done."""
+    """The result of delayed work. The scheduler repeats what a lost worker had done.
+
+    Workers that have too little memory are restarted over and over, or stop taking work and wait
+    for room that nobody makes; either way this ends with an error.
+    """
     future = client.compute(work, sync=False)
+    waiting = 0.0
     try:
-        return future.result()
+        while waiting < _PATIENCE:
+            try:
+                return future.result(timeout=_LOOK_EVERY)
+            except distributed.TimeoutError:
+                if future.done():  # the error of the work itself
+                    raise
+            states = {worker["status"] for worker in workers_of(client).values()}
+            # a cluster that grows by itself may have none yet, and takes its time
+            waiting = waiting + (1 if states else 0.2) if states <= {"paused"} else 0.0
+    except distributed.KilledWorker as error:
+        raise MemoryError(
+            "Workers of the Dask cluster died again and again while they read rows, most often for "
+            f"want of memory. {_limits(client)} Expected more memory, or fewer 'n_components'."
+        ) from error
     finally:
         future.release()
+    raise MemoryError(
+        "The Dask cluster has no worker that takes work: they have none of their memory left, or "
+        f"could not start. {_limits(client)} Expected more memory, or fewer 'n_components'."
+    )
+
+
+def workers_of(client: Any) -> dict[str, Any]:
+    """What the scheduler knows of each worker."""
+    try:
+        info = client.scheduler_info(n_workers=-1)
+    except TypeError:  # before this had to be asked for
+        info = client.scheduler_info()
+    return dict(info["workers"])
+
+
+def check_workers(client: Any, empty: Any, parts: int) -> None:
+    """Whether workers have room for results like `empty`, as many as one puts together."""
+    each = held_bytes(empty)
+    needed = each * (min(_FAN_IN, parts) + 1 if parts > 1 else 1)
+    for name, worker in workers_of(client).items():
+        limit = worker.get("memory_limit") or 0
+        if limit and needed > limit:
+            raise MemoryError(
+                f"The sums over the rows of a partition take {_megabytes(each)}, and a worker must "
+                f"hold {_megabytes(needed)} to add them up. The worker {name} has "
+                f"{_megabytes(limit)} in all: give workers more memory, or take fewer "
+                "'n_components' or 'n_members'."
+            )
+
+
+def held_bytes(result: Any) -> int:
+    """The bytes of the arrays in a result."""
+    if isinstance(result, np.ndarray):
+        return int(result.nbytes)
+    if is_dataclass(result):
+        return sum(held_bytes(getattr(result, field.name)) for field in fields(result))
+    return sum(map(held_bytes, result)) if isinstance(result, list | tuple) else 0
+
+
+def _limits(client: Any) -> str:
+    found = sorted({worker.get("memory_limit") or 0 for worker in workers_of(client).values()})
+    return f"Their limits are {', '.join(map(_megabytes, found))}." if found else "None is left."
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.0f} MB"
 
 
 def tree(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Any:

@@ -15,12 +15,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rflaf.activation import Activation
-from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, get_basis
+from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, Fixed, get_basis
 from rflaf.estimators.inspection import InspectionMixin, warn_of_coverage
 from rflaf.estimators.validation import FLOATS, InputCheck, is_streamed
 from rflaf.fitting import Choice, FitSettings, Member, Start
-from rflaf.fitting.budget import block_rows
+from rflaf.fitting.budget import block_rows, check_basis
 from rflaf.fitting.inputs import FORMS
+from rflaf.fitting.members import mixed_scores
 from rflaf.projection import PROJECTIONS
 from rflaf.rows import ArrayRows, Arrays, Source, SourceRows
 from rflaf.solvers import Learned
@@ -32,6 +33,10 @@ _AS_THEY_ARE = (
     *("metric", "input_form", "solver", "fit_intercept", "validation_fraction", "max_iter", "tol"),
     *("l1", "smoothness", "projection", "max_bytes", "n_jobs", "verbose", "class_weight"),
 )
+
+
+_PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
+_FEW_NUMBERS = 1024  # in rows that are predicted at once, without further ado
 
 
 class BaseRFLAF(InspectionMixin, BaseEstimator):
@@ -128,6 +133,10 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             return self.activation.basis, self.activation.coefficients
         if len(self.grid) != 2:
             raise ValueError(f"'grid' must be (low, high). Got {self.grid!r}.")
+        if isinstance(self.activation, str) and self.activation in FIXED_ACTIVATIONS:
+            return Fixed.with_phase(self.activation, *self.grid), np.ones(1)
+        if isinstance(self.activation, str):
+            check_basis(self.n_basis)
         basis = get_basis(self.activation, self.n_basis, (self.grid[0], self.grid[1]))
         return basis, None if basis.learnable else np.ones(1)
 
@@ -179,10 +188,28 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> Array:
         """The weighted mean of the members' scores, n × C, in the precision of X."""
+        if self._needs_no_checks(X):
+            return self._block_scores(X)
         return np.concatenate([self._block_scores(x) for x in self._input_blocks(X)])
 
+    def _needs_no_checks(self, X: Any) -> bool:
+        """Whether X is a small array that all checks would leave as it is.
+
+        For a few rows scikit-learn's checks take longer than the prediction.
+        """
+        return (
+            type(X) is np.ndarray
+            and X.dtype in _PLAIN
+            and X.ndim == 2
+            and 0 < X.size <= _FEW_NUMBERS
+            and "members_" in vars(self)
+            and "feature_names_in_" not in vars(self)
+            and X.shape[1] == self.n_features_in_
+            and bool(np.isfinite(X).all())
+        )
+
     def _block_scores(self, X: Any) -> Array:
-        scores = sum(member.weight * member.scores(X) for member in self.members_)
+        scores = mixed_scores(self.members_, X)
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"The activation {self.activation_.basis!r} overflows on some rows of X, which lie "

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rflaf import fused
 from rflaf.activation import Activation
-from rflaf.bases import FIXED_ACTIVATIONS
+from rflaf.bases import FIXED_ACTIVATIONS, Fixed
+from rflaf.fitting.budget import check_projection
 from rflaf.fitting.scaling import column_moments, standardise
 from rflaf.projection import PROJECTIONS, draw
 
@@ -28,6 +29,8 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Random features, M.
     activation : str or Activation
         The name of a fixed activation, or one that a model has learned (`model.activation_`).
+        Even ones ("cos", "gaussian") are given a phase, without which no odd function can be
+        learned; `Activation("cos")` has none.
     scale : float
         Standard deviation of Z for standardised inputs.
     standardise : bool
@@ -84,11 +87,14 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         found.mean_, found.scale_ = np.zeros(d), np.ones(d)
         if self.standardise:
             found.mean_, found.scale_ = column_moments(X, np.ones(X.shape[0]))
+        check_projection(d, self.n_components)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         w = draw(self.projection, d, self.n_components, np.random.default_rng(seed), X.dtype)
         found.components_ = w * X.dtype.type(self.scale / np.sqrt(d))
         given = self.activation
-        found.activation_ = given if isinstance(given, Activation) else Activation(given)
+        if isinstance(given, str):
+            given = Activation(Fixed.with_phase(given))
+        found.activation_ = given
         self.__dict__ = {
             **{name: value for name, value in vars(self).items() if not name.endswith("_")},
             **{name: value for name, value in vars(found).items() if name.endswith("_")},

@@ -15,7 +15,22 @@ from rflaf.estimators.inspection import caller_level
 from rflaf.estimators.validation import InputCheck
 from rflaf.fitting.judged import RegressionFit
 from rflaf.fitting.regression import extend_regression, fit_regression
+from rflaf.fitting.settings import FEW_ROWS
 from rflaf.rows import ArrayRows, Source
+from rflaf.rows.sample import check_heaviest
+
+_ROWS_TO_BEGIN = 1000  # what a first call of partial_fit wants, for what is learned in it alone
+
+
+def _warn_of_few_rows(count: int) -> None:
+    if count < FEW_ROWS:
+        warnings.warn(
+            f"partial_fit began with {count} rows of positive weight. Standardisation, activation "
+            f"and metric come from these alone, and fewer than {FEW_ROWS} tell little of them: "
+            f"give the first call {_ROWS_TO_BEGIN:,} rows or more.",
+            UserWarning,
+            stacklevel=caller_level(),
+        )
 
 
 @dataclass(frozen=True)
@@ -42,7 +57,9 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         up to 30,000, then 3,000.
     activation : str, Basis or Activation
         A basis to learn in ("rbf", "bspline", "chebyshev", "polynomial", or a Basis), a fixed
-        activation ("relu", "cos", "tanh", ...), or an Activation to use as it is.
+        activation ("relu", "cos", "tanh", ...), or an Activation to use as it is. Even ones ("cos",
+        "gaussian") are given a phase by their name, without which a model is even in X W and learns
+        nothing of odd functions; `rflaf.bases.Fixed("cos")` has none.
     n_basis : int
         Basis functions, N, where `activation` is a name. The cost does not depend on it.
     grid : (float, float)
@@ -161,9 +178,10 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         """Add rows to the model.
 
         The first call is a fit: standardisation, activation and metric come from its rows and stay
-        from then on, so give it a few thousand. Later calls add their rows to the sums, and the
-        output weights are those of all rows so far. Out-of-fold predictions and importances stay
-        those of the first call. A call that fails or is interrupted counts none of its rows.
+        from then on, so give it a few thousand (below 100 there is a warning). Later calls add
+        their rows to the sums, and the output weights are those of all rows so far. Out-of-fold
+        predictions and importances stay those of the first call. A call that fails or is
+        interrupted counts none of its rows.
         """
         if self.solver == "cg":
             raise ValueError(f"partial_fit needs solver 'auto' or 'ridge'. Got {self.solver!r}.")
@@ -182,6 +200,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
             settings = self._fit_settings()
             rows = ArrayRows(*check.arrays(X, y, sample_weight))
             fit = fit_regression(rows, settings, keep_sums=True)
+            _warn_of_few_rows(fit.first_rows)
         else:
             check = InputCheck(type(self), classes=False, fitted=self)
             settings = replace(self._fit_settings(), seed=before.seed)
@@ -203,6 +222,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
             raise ValueError(
                 f"'y' must have {outputs} targets, as in the first call. Got {columns}."
             )
+        check_heaviest(float(arrays[2].max()))
         return ArrayRows(*arrays, first=fit.rows_seen)
 
     def _publish_fit(

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight, validate_data
 
 from rflaf.rows import ArrayRows, Arrays, Rows, Source, SourceRows
+from rflaf.rows.sample import HEAVIEST, LIGHTEST
 
 Array = NDArray[Any]
 
@@ -21,6 +22,18 @@ FLOATS = [np.float64, np.float32]
 def is_streamed(X: Any) -> bool:
     """Whether rows are read block by block, never all at once."""
     return isinstance(X, Source | np.memmap)
+
+
+def moderate(weights: Array) -> Array:
+    """Weights as they are, or, where float32 could not hold their sums, over the largest."""
+    largest = weights.max()
+    return weights if LIGHTEST <= largest <= HEAVIEST else weights / largest
+
+
+def _check_missing(labels: Array) -> None:
+    """What sorting classes would stumble over, by its name."""
+    if labels.dtype.kind == "O" and any(c is None or c != c for c in labels.ravel()):
+        raise ValueError("Input y contains missing classes (None or NaN).")
 
 
 class InputCheck:
@@ -67,14 +80,15 @@ class InputCheck:
                 y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y"
             )
         labels = column_or_1d(y)
-        if labels.dtype.kind == "O" and any(c is None or c != c for c in labels):
-            raise ValueError("Input y contains missing classes (None or NaN).")
+        _check_missing(labels)
         if len(labels):
             check_classification_targets(np.unique(labels))
         return labels
 
     def arrays(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         """All rows, checked at once."""
+        if self.classes:
+            _check_missing(np.asarray(y))
         numbers: dict[str, Any] = {} if self.classes else {"multi_output": True, "y_numeric": True}
         X, y = validate_data(
             self.found, X, y, reset=self._first, accept_sparse="csr", dtype=FLOATS, **numbers
@@ -82,14 +96,15 @@ class InputCheck:
         if self.classes:
             check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if weights.sum() <= 0:
+        if weights.max() <= 0:
             raise ValueError("'sample_weight' must have a positive entry. Got only zeros.")
         return X, y if self.classes else np.asarray(y, np.float64), weights
 
     def rows(self, X: Any, y: Any, sample_weight: Any, max_bytes: int | None) -> Rows:
         """The rows of a fit. Arrays are checked at once, what lies on disk as it is read."""
         if not is_streamed(X):
-            return ArrayRows(*self.arrays(X, y, sample_weight))
+            X, y, weights = self.arrays(X, y, sample_weight)
+            return ArrayRows(X, y, moderate(weights))
         if isinstance(X, Source):
             if y is not None or sample_weight is not None:
                 raise ValueError(

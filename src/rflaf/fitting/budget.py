@@ -17,6 +17,7 @@ _NARROW = 5000  # features up to which normal equations are taken where they fit
 _PASSES = 9000  # what sixty passes over the rows cost, in the time of a product in a Gram matrix
 _WIDE_FEATURES = 1 << 28  # of a block of rows: never held at once, but enough for all threads
 _WIDE_INPUTS = 1 << 24
+_WIDE_SAMPLE = 500  # rows that conjugate gradients are preconditioned with, or they take for ever
 
 
 def free_bytes() -> int:
@@ -61,6 +62,50 @@ def check_gram(m: int, max_bytes: int | None) -> None:
         raise MemoryError(
             f"n_components={m} needs {_gigabytes(needed)} for the features' second moments. "
             f"{has} {_gigabytes(limit)}, enough for n_components={int((limit / 40) ** 0.5) - 1}."
+        )
+
+
+def check_fit(
+    n: int, d: int, outputs: int, m: int, members: int, *, wide: bool, all_features: bool = False
+) -> None:
+    """What a fit of n rows of d inputs holds at least, against what is free; before W is drawn.
+
+    `wide`: by conjugate gradients. Else sums are taken over products of the features, in the span
+    of the rows where these are fewer, unless `all_features` are to be kept.
+    """
+    needed = d * m * (4 * members + 16)  # L W of all members, and W while one is drawn in float64
+    if wide:
+        needed += 30 * 8 * m * outputs + 4 * m * min(n, _WIDE_SAMPLE)
+    else:
+        unknowns = m if all_features else min(n, m)
+        needed += gram_bytes(unknowns) + 2 * 8 * (unknowns + 1) ** 2 * (members - 1)
+        needed += 20 * 8 * m * outputs + (20 * n * m if unknowns < m else 0)
+    free = free_bytes()
+    if needed > free:
+        raise MemoryError(
+            f"A fit with n_components={m}, n_members={members} and {d} inputs needs at least "
+            f"{_gigabytes(needed)} of memory. There are {_gigabytes(free)} free: take fewer "
+            "'n_components'."
+        )
+
+
+def check_projection(d: int, m: int) -> None:
+    """W alone, d × M, while it is drawn."""
+    needed, free = 20 * d * m, free_bytes()
+    if needed > free:
+        raise MemoryError(
+            f"n_components={m} needs {_gigabytes(needed)} of memory for the projection of {d} "
+            f"inputs. There are {_gigabytes(free)} free."
+        )
+
+
+def check_basis(n_basis: int) -> None:
+    """A function is fitted in the basis, at 16 points for each of its functions."""
+    needed, free = 400 * n_basis**2, free_bytes()
+    if needed > free:
+        raise MemoryError(
+            f"n_basis={n_basis} needs {_gigabytes(needed)} of memory for a fit in the basis. There "
+            f"are {_gigabytes(free)} free, enough for n_basis={int((free / 400) ** 0.5)}."
         )
 
 

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+_WIDEST = 1e30  # the lighter of two classes would be nothing beside the heavier
+
 
 class ClassTally:
     """The classes seen, and the weight of their rows."""
@@ -46,6 +48,7 @@ class ClassTally:
         by_class = self._class_weights(class_weight)
         if np.min(by_class) < 0:
             raise ValueError(f"'class_weight' must not be negative. Got {by_class.min()}.")
+        by_class = _moderate(by_class)
         if np.count_nonzero(self.weights * by_class > 0) < 2:
             raise ValueError(
                 "A classifier needs at least 2 classes with a positive weight. Got fewer."
@@ -69,6 +72,19 @@ class ClassTally:
                 f"'class_weight' must have classes of 'y' as keys. Got {unknown[0]!r} besides."
             )
         return np.array([float(class_weight.get(name, 1.0)) for name in names])
+
+
+def _moderate(by_class: Array) -> Array:
+    """Weights of classes, divided by the largest where that is far from 1."""
+    if not np.isfinite(by_class).all():
+        raise ValueError("'class_weight' must be finite. Got NaN or infinity.")
+    largest, least = by_class.max(), by_class.min(where=by_class > 0, initial=np.inf)
+    if largest > 0 and not least / largest > 1 / _WIDEST:
+        raise ValueError(
+            f"The weights in 'class_weight' must not differ by more than a factor of {_WIDEST:g}. "
+            f"Got {least:g} and {largest:g}."
+        )
+    return by_class / largest if largest > 0 and not 1e-10 < largest < 1e10 else by_class
 
 
 @dataclass(frozen=True)

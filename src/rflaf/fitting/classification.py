@@ -136,6 +136,10 @@ def fit_classification(rows: Rows, settings: FitSettings) -> ClassificationFit:
     settings = resolve(settings, round(sample.used * len(coded.y) / len(sample.y)), False)
     plan = plan_folds(coded, settings)
     fold = plan.folds(coded.keys)
+    budget.check_fit(
+        sample.used, coded.x.shape[1], len(encoding.classes), settings.components,
+        len(plan.held) * (1 + settings.mixes), wide=False,
+    )  # fmt: skip
     with use_threads(settings.n_jobs):
         numbers, spread = encoding.as_numbers(coded.y, coded.weights)
         examples = Examples(coded.x, numbers, coded.weights)

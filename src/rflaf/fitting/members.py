@@ -11,7 +11,8 @@ solve.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,18 +66,40 @@ class Member:
         return self.seat.layer
 
     def scores(self, x: Any) -> Array:
-        """Phi V + intercept in float64, for inputs as they are; not finite where sigma overflows.
+        """Phi V + intercept in float64, for inputs as they are; infinite where sigma overflows."""
+        return self.scores_of(self.layer.inputs(x))
+
+    def scores_of(self, inputs: Any) -> Array:
+        """The same for inputs in the layer's form.
 
         Output weights of at most 1 are used, so that float32 need not hold the target's units.
         """
+        unit, readout = self._readout
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(readout(inputs), np.float64) * unit + self.intercept
+
+    @cached_property
+    def _readout(self) -> tuple[Array, fused.Readout]:
         largest = np.abs(self.coef).max(axis=0)
         unit = np.where(largest > 0, largest, 1.0)
         layer = self.layer
-        with np.errstate(over="ignore", invalid="ignore"):
-            out = fused.predict_inputs(
-                layer.sigma, layer.inputs(x), layer.components, self.coef / unit
-            )
-            return np.asarray(out, np.float64) * unit + self.intercept
+        return unit, fused.Readout(layer.sigma, layer.components, self.coef / unit)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def mixed_scores(members: list[Member], x: Any) -> Array:
+    """The weighted mean of the members' scores; inputs that several take in one form are made once.
+
+    Members of a team stand side by side.
+    """
+    total: Any = 0.0
+    for before, member in zip([None, *members], members):
+        if before is None or not member.layer.takes_inputs_of(before.layer):
+            inputs = member.layer.inputs(x)
+        total = total + member.weight * member.scores_of(inputs)
+    return np.asarray(total)
 
 
 @dataclass(frozen=True)

@@ -114,6 +114,11 @@ def fit_regression(rows: Rows, settings: FitSettings, keep_sums: bool = False) -
     if wide and settings.n_members != 1:
         raise ValueError(f"solver='cg' takes n_members=1. Got n_members={settings.n_members}.")
     plan = plan_folds(sample, settings, _MOST_HELD if wide else None)
+    outputs = sample.y[:1].size
+    budget.check_fit(
+        sample.used, sample.x.shape[1], outputs, m, len(plan.held) * (1 + settings.mixes),
+        wide=wide, all_features=keep_sums,
+    )  # fmt: skip
     with use_threads(settings.n_jobs):
         target = TargetScale.of(sample.y, sample.weights, settings.fit_intercept)
         examples = Examples(sample.x, target.scaled(sample.y), sample.weights)

@@ -56,11 +56,13 @@ def standardise(x: Any, mean: Array, scale: Array, dtype: Any) -> Any:
         scaled = x.tocsr() @ sparse.diags_array(inverse)
         scaled.data = np.clip(scaled.data, -FARTHEST, FARTHEST)
         return scaled.astype(dtype)
+    blocks = _blocks(x.shape)
     out = np.empty(x.shape, dtype)
-    for rows in _blocks(x.shape):
-        with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):
+        for rows in blocks:
             scaled = (x[rows] - mean) * inverse
-        out[rows] = np.clip(scaled, -FARTHEST, FARTHEST)
+            np.minimum(np.maximum(scaled, -FARTHEST, out=scaled), FARTHEST, out=scaled)
+            out[rows] = scaled
     return out
 
 

@@ -5,6 +5,7 @@ is first called, not before.
 """
 
 from rflaf.fused.cpu import (
+    Readout,
     adjoint,
     apply,
     predict,
@@ -28,6 +29,7 @@ __all__ = [
     "DEFAULT_TOL",
     "Direct",
     "Layout",
+    "Readout",
     "Sigma",
     "Table",
     "adjoint",

@@ -134,6 +134,35 @@ def predict_inputs(sigma: Sigma, x: Any, w: Any, v: Any) -> Array:
     return out[:, 0] if v.ndim == 1 else out
 
 
+class Readout:
+    """`predict_inputs` for one sigma, W and V, with all that does not depend on X done before.
+
+    For a few rows that takes longer than the work itself.
+    """
+
+    def __init__(self, sigma: Sigma, w: Array, v: Array) -> None:
+        self._sigma, self._v = sigma, v
+        self._w = np.ascontiguousarray(w, _float_type(w.dtype))
+        _, right, _ = _prepare_outputs(v, (0, w.shape[1]), self._w.dtype)
+        self._rows: tuple[Any, ...] = ()
+        if isinstance(sigma, Table) and w.shape[0] <= _FUSED_INPUTS:
+            table = sigma.in_dtype(self._w.dtype)
+            self._rows = flat(self._w), w.shape[1], *table, flat(right)
+        self._outputs = right.shape[0]
+        self._few = _CHUNK // max(w.shape[1], 1)
+
+    def __call__(self, x: Any) -> Array:
+        """sigma(X W) V, n × C, for dense or sparse X."""
+        few = self._rows and 0 < self._outputs <= _FUSED_OUTPUTS and x.shape[0] <= self._few
+        if not few or type(x) is not np.ndarray or x.dtype != self._w.dtype or not x.flags.carray:
+            return predict_inputs(self._sigma, x, self._w, self._v)
+        from rflaf.fused.jit import predict_inputs_rows
+
+        out = np.zeros((x.shape[0], self._outputs), x.dtype)
+        predict_inputs_rows(flat(x), x.shape[1], x.shape[1], *self._rows, out, x.shape[0])
+        return out
+
+
 def adjoint(sigma: Sigma, z: Any, upstream: Upstream) -> Float64:
     """sum over n, m of G_nm B_i(z_nm): the gradient for the N coefficients."""
     z = _as_matrix(z)

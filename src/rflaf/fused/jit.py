@@ -14,11 +14,15 @@ that is empty, the product of `left` (n × C) and `right` (C × M).
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from rflaf.fused.jit_cache import ForgivingCache
 
 TILE = 512  # elements of scratch, which stay in the first-level cache
 
@@ -26,10 +30,10 @@ TILE = 512  # elements of scratch, which stay in the first-level cache
 def compiled(function):
     """njit, kept on disk where some folder can be written."""
     options = {"nogil": True, "fastmath": {"contract", "nsz", "reassoc"}, "error_model": "numpy"}
-    try:
-        return njit(cache=True, **options)(function)
-    except RuntimeError:  # "no locator available": a read-only install, and no cache folder
-        return njit(**options)(function)
+    dispatcher = njit(**options)(function)
+    with suppress(RuntimeError):  # "no locator available": read-only install, no cache folder
+        dispatcher._cache = ForgivingCache(function)  # as njit's `cache` does with its own
+    return dispatcher
 
 
 # ---- LLVM vectors -------------------------------------------------------------------------------

@@ -126,6 +126,10 @@ def parallel(task: Callable[[int], None], n_chunks: int) -> None:
     Callers at the same time share the threads: a helper goes home after its chunk when there are
     more threads at work than `thread_count()`. A caller always works itself.
     """
+    if n_chunks <= 1:  # nothing to share
+        for k in range(n_chunks):
+            task(k)
+        return
     limit, caller = thread_count(), threading.get_ident()
     nested = caller in _inside
     chunks, futures = itertools.count(), []

@@ -27,7 +27,8 @@ def add_activation(graph: Graph, activation: Activation, z: str) -> str:
     if isinstance(basis, Polynomial):
         return _add_polynomial(graph, activation.coefficients, z)
     if isinstance(basis, Fixed) and basis.name in FORMULAS:
-        value = FORMULAS[basis.name](graph, z)
+        moved = graph.add("Add", z, graph.dtype.type(basis.phase)) if basis.phase else z
+        value = FORMULAS[basis.name](graph, moved)
         factor = graph.dtype.type(activation.coefficients[0])
         return value if factor == 1 else graph.add("Mul", value, factor)
     raise ValueError(

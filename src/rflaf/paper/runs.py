@@ -126,13 +126,14 @@ def _recover(spec: Spec, model: Model) -> Record:
 
 
 def _run_estimator(spec: Spec, model: Model) -> Record:
+    from rflaf.bases import Fixed
     from rflaf.estimators import RFLAFClassifier, RFLAFRegressor
 
     data = part_of(cached_load(spec.dataset, spec.protocol), spec.rows)
     settings: dict[str, dict[str, Any]] = {
         "": {},
         "no-metric": {"metric": "none"},
-        "cos": {"activation": "cos"},
+        "cos": {"activation": Fixed("cos")},  # without a phase, as the published RFMLP
     }
     kind = RFLAFClassifier if data.task == "classification" else RFLAFRegressor
     estimator = kind(spec.n_components, random_state=spec.seed % 2**32, **settings[model.part])

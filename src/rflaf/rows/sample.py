@@ -21,6 +21,7 @@ Piece = tuple[
 ]  # of some rows: inputs, targets, weights, keys of folds, numbers, keys of the sample
 
 SAMPLE, FOLD = 0, 1  # what a key decides
+HEAVIEST, LIGHTEST = 1e20, 1e-20  # largest weights whose sums float32 can hold
 
 
 def row_keys(seed: int, purpose: int, start: int, stop: int) -> Keys:
@@ -112,6 +113,7 @@ class SampleDraw:
         self.size, self.seed, self._new_tally = size, seed, tally
         self.tally = None if tally is None else tally()
         self.used = self.seen = 0
+        self._heaviest = 0.0
         self._slack = size // 4  # more rows than that are thrown out together
         self._pieces: list[Piece] = []
         self._count = 0
@@ -132,6 +134,7 @@ class SampleDraw:
         if not kept.all():
             piece = tuple(part[kept] for part in piece)
         self.seen += len(keys)
+        self._heaviest = max(self._heaviest, float(block.weights.max(initial=0.0)))
         self.used += int(np.count_nonzero(heavy))
         self._count += len(piece[-1])
         self._pieces.append(piece)
@@ -158,6 +161,7 @@ class SampleDraw:
         self._pieces += other._pieces
         self._count += other._count
         self.seen, self.used = self.seen + other.seen, self.used + other.used
+        self._heaviest = max(self._heaviest, other._heaviest)
         if self._count > self.size + self._slack:
             self.piece()
         if self.tally is not None:
@@ -169,9 +173,19 @@ class SampleDraw:
             raise ValueError("Found no rows: a minimum of 1 is required.")
         if not self.used:
             raise ValueError("'sample_weight' must have a positive entry. Got only zeros.")
+        check_heaviest(self._heaviest, LIGHTEST)
         x, y, weights, keys, numbers, _ = self.piece()
         whole = len(keys) == self.used
         return Sample(x, y, weights, keys, numbers, self.seen, self.used, whole, self.tally)
+
+
+def check_heaviest(largest: float, least: float = 0.0) -> None:
+    """Rows that come in parts cannot be divided by the largest weight of all."""
+    if not least <= largest <= HEAVIEST:
+        raise ValueError(
+            f"The largest 'sample_weight' must lie between {LIGHTEST:g} and {HEAVIEST:g} where "
+            f"rows come in parts. Got {largest:g}: divide all weights by it."
+        )
 
 
 def join(pieces: list[Piece]) -> Piece:

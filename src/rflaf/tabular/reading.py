@@ -61,6 +61,7 @@ def read_table(
     if ending == ".parquet":
         table = _read_parquet(path)
     else:
+        separator = _checked_separator(separator)
         table = _read_csv(path, separator, missing, set(strings))
     if len(table) == 0:
         raise TableError(f"'{path}' has no rows.")
@@ -103,6 +104,18 @@ def _ending(path: Path, what: str, endings: Sequence[str] = TABLES) -> str:
         f"'{path}' cannot be {what}: its name must end in {', '.join(endings[:-1])}"
         f"{' or ' if len(endings) > 1 else ''}{endings[-1]}."
     )
+
+
+def _checked_separator(separator: str) -> str:
+    """One character: pandas takes more for a regular expression, and none for whatever suits."""
+    if separator == r"\t":  # as it comes from a shell
+        return "\t"
+    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0':
+        raise TableError(
+            "The 'separator' (--sep) must be a single ASCII character, such as ',', ';' or a tab, "
+            f"and no quote or line end. Got {separator!r} instead."
+        )
+    return separator
 
 
 def _read_csv(path: Path, separator: str, missing: Missing, strings: set[str]) -> Any:

@@ -9,7 +9,10 @@ from scipy import sparse
 from rflaf import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from tests.estimators.inputs.conftest import assert_finite, regressor
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Only .* of the projected inputs:UserWarning",
+    "ignore:partial_fit began with:UserWarning",
+)
 
 
 @st.composite

@@ -177,6 +177,15 @@ def test_checkpoint_of_another_run_is_refused(regression, tmp_path):
         train(RFLAF(2, 20, seed=0), other, "published", epochs=1, checkpoint=path)
 
 
+@pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"no"])
+def test_a_damaged_checkpoint_names_its_file(damage, regression, tmp_path):
+    path = tmp_path / "run.pt"
+    train(RFLAF(2, 20, seed=0), regression, "published", epochs=1, checkpoint=path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match=r"checkpoint '.*run\.pt' is damaged .* Remove it"):
+        train(RFLAF(2, 20, seed=0), regression, "published", epochs=1, checkpoint=path)
+
+
 def test_finished_checkpoint_gives_the_result_again(regression, tmp_path):
     path = tmp_path / "run.pt"
     models = [RFLAF(2, 20, seed=0) for _ in range(2)]

@@ -153,6 +153,8 @@ def _network(
     d, m = w.shape
     model: TwoLayerNetwork
     if isinstance(basis, Fixed):
+        if basis.phase:
+            raise ValueError(f"RFMLP has activations without a phase. Got {basis!r}.")
         model = RFMLP(d, m, n_outputs, activation=basis.name, seed=seed, dtype=dtype)
     else:
         model = RFLAF(d, m, n_outputs, basis=basis, init=init, seed=seed, dtype=dtype)

@@ -25,12 +25,19 @@ def load_checkpoint(path: Path, run: dict[str, Any]) -> dict[str, Any] | None:
     """The state in the file, or None without one; it must be of the same run."""
     if not path.exists():
         return None
-    state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        known: dict[str, Any] = dict(state["run"])
+    except Exception as error:  # torch raises what the bytes at hand made it raise
+        raise ValueError(
+            f"The checkpoint {str(path)!r} is damaged ({type(error).__name__}). Remove it to begin "
+            "the run anew."
+        ) from error
     for name, value in run.items():
-        if state["run"].get(name) != value:
+        if known.get(name) != value:
             raise ValueError(
                 f"The checkpoint {str(path)!r} is of another run: its {name!r} is "
-                f"{state['run'].get(name)!r}. Expected {value!r}. Remove it, or give another path."
+                f"{known.get(name)!r}. Expected {value!r}. Remove it, or give another path."
             )
     return state
 

@@ -1,0 +1,85 @@
+"""Workers with too little memory: an error that says so, in bounded time."""
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rflaf.fitting import budget
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+from rflaf.dask import DaskRFLAFRegressor, partitions  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+def test_a_cluster_without_room_for_the_sums(monkeypatch, rng):
+    monkeypatch.setattr(budget, "SAMPLE_ROWS", 1000)  # so that the workers sum over the rows
+    x = da.from_array(rng.standard_normal((1400, 3)), chunks=(350, 3))
+    model = DaskRFLAFRegressor(
+        2500, n_members=1, max_iter=0, metric="none", input_form="raw", random_state=0
+    )
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, memory_limit="300MB", dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        start = time.perf_counter()
+        with pytest.raises(MemoryError, match=r"hold 501 MB .* has 300 MB in all.*'n_components'"):
+            model.fit(x, x[:, 0])
+        assert time.perf_counter() - start < 120
+    assert not hasattr(model, "coef_")
+
+
+class Future:
+    def __init__(self, error):
+        self.error, self.released = error, False
+
+    def result(self, timeout):
+        raise self.error
+
+    def done(self):
+        return not isinstance(self.error, distributed.TimeoutError)
+
+    def release(self):
+        self.released = True
+
+
+def client_with(error, *states):
+    future = Future(error)
+    workers = {f"w{k}": {"status": s, "memory_limit": 3e8} for k, s in enumerate(states)}
+    return future, SimpleNamespace(
+        compute=lambda work, sync: future, scheduler_info=lambda n_workers: {"workers": workers}
+    )
+
+
+@pytest.mark.parametrize("states", [["paused"], ["paused", "paused"], []], ids=repr)
+def test_workers_that_wait_for_room(states, monkeypatch):
+    monkeypatch.setattr(partitions, "_LOOK_EVERY", 0.0)
+    future, client = client_with(distributed.TimeoutError(), *states)
+    with pytest.raises(MemoryError, match=r"no worker that takes work.*(300 MB|None is left)"):
+        partitions.run(client, None)
+    assert future.released
+
+
+def test_workers_that_are_killed():
+    error = distributed.KilledWorker("task", SimpleNamespace(address="w0"), 3)
+    future, client = client_with(error, "running")
+    with pytest.raises(MemoryError, match=r"died again and again.*300 MB"):
+        partitions.run(client, None)
+    assert future.released
+
+
+def test_a_timeout_of_the_work_itself_is_told():
+    _, client = client_with(ValueError("in the work"), "paused")
+    with pytest.raises(ValueError, match="in the work"):
+        partitions.run(client, None)
+
+
+def test_the_bytes_of_results():
+    assert partitions.held_bytes([(np.zeros(3), np.zeros((2, 2), np.float32)), 5, None]) == 24 + 16
