@@ -226,7 +226,7 @@ def test_a_file_is_little_more_than_its_numbers(tmp_path):
     parts = [member.layer for member in model.members_]
     held = sum(p.components.nbytes + p.z_sample.nbytes + p.metric.nbytes for p in parts)
     save(model, tmp_path / "m")
-    assert os.path.getsize(tmp_path / "m") < held + 90_000
+    assert os.path.getsize(tmp_path / "m") < held + 150_000
 
 
 @pytest.mark.parametrize("basis", ALL_BASES, ids=repr)
