@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
@@ -12,18 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from rflaf.activation import Activation
 from rflaf.bases import Basis
+from rflaf.callers import caller_level
 from rflaf.fitting import Member
 
-_INSIDE = ("rflaf", "sklearn")
 _LEAST_COVERAGE = 0.8  # of the grid; with less the activation says little about the rows
-
-
-def caller_level() -> int:
-    """The `stacklevel` of a warning that points at the first line outside this package."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _INSIDE:
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def warn_of_coverage(share: float, basis: Basis) -> None:
