@@ -38,8 +38,9 @@ from tests.onnx.conftest import (
 def evaluate(activation, z):
     """sigma(z) by a graph of nothing else."""
     graph = Graph(z.dtype)
+    graph.input("X", z.dtype, "n", 1)
     graph.output("value", add_activation(graph, activation, "X"), z.dtype, "n", 1)
-    model = graph.model(1, "test", "0")
+    model = graph.model("test", "0")
     onnx.checker.check_model(model, full_check=True)
     return session(model.SerializeToString()).run(["value"], {"X": z[:, None]})[0][:, 0]
 
@@ -101,9 +102,10 @@ def test_form_of_the_inputs_is_that_of_the_model(name, kept):
     x = columns()[:, kept]
     form = replace(measure_inputs(x, np.ones(len(x))), name=name)
     graph = Graph("float64")
+    graph.input("X", "float64", "n", x.shape[1])
     made, order = add_inputs(graph, form, "X")
     graph.output("made", made, np.float64, "n", len(order))
-    model = graph.model(x.shape[1], "test", "0")
+    model = graph.model("test", "0")
     onnx.checker.check_model(model, full_check=True)
     far = x[:20] * np.array([[30.0], [-1e8], [1e280], [-1e280]]).repeat(5, axis=0)
     at_knots = np.repeat(x[:1], 65, axis=0)

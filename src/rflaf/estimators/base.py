@@ -18,10 +18,10 @@ from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, get_basis
 from rflaf.estimators.inspection import InspectionMixin, warn_of_coverage
 from rflaf.estimators.validation import FLOATS, InputCheck, dense_for, is_streamed
-from rflaf.frames import count_rows, opened, some_rows
 from rflaf.fitting import Choice, FitSettings, Member, Start
 from rflaf.fitting.budget import block_rows
 from rflaf.fitting.inputs import FORMS
+from rflaf.frames.opening import count_rows, opened, some_rows
 from rflaf.projection import PROJECTIONS
 from rflaf.rows import ArrayRows, Arrays, Source, SourceRows
 from rflaf.solvers import Learned
@@ -128,9 +128,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
 
     def _input_check(self, seed: int) -> InputCheck:
         """What checks the rows of a first fit."""
-        return InputCheck(
-            type(self), is_classifier(self), None, self.categorical_features, seed
-        )
+        return InputCheck(type(self), is_classifier(self), None, self.categorical_features, seed)
 
     def _resolve_basis(self) -> tuple[Basis, Array | None]:
         """The basis, and coefficients where they are given and not to be learned."""
@@ -223,9 +221,8 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
         else:
             X = opened(self, X, reset=False, numeric=encoder.is_numeric)
-        if isinstance(X, list):
-            count = count_rows(X)
-            for start in range(0, count, size):
+        if encoder is not None and isinstance(X, list):
+            for start in range(0, count_rows(X), size):
                 yield encoder.encode(some_rows(X, start, start + size))
             return
         nothing = np.zeros(X.shape[0])

@@ -171,9 +171,10 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         """Add rows to the model.
 
         The first call is a fit: standardisation, activation and metric come from its rows and stay
-        from then on, so give it a few thousand. Later calls add their rows to the sums, and the
-        output weights are those of all rows so far. So does what becomes of the columns. Out-of-fold predictions and importances stay
-        those of the first call. A call that fails or is interrupted counts none of its rows.
+        from then on, as does what becomes of the columns of a frame, so give it a few thousand.
+        Later calls add their rows to the sums, and the output weights are those of all rows so far.
+        Out-of-fold predictions and importances stay those of the first call. A call that fails or
+        is interrupted counts none of its rows.
         """
         if self.solver == "cg":
             raise ValueError(f"partial_fit needs solver 'auto' or 'ridge'. Got {self.solver!r}.")
@@ -269,7 +270,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         True
         """
         if not 0 < coverage < 1:
-            raise ValueError(f"'coverage' must lie between 0 and 1. Got {coverage!r}.")
+            raise ValueError(f"'coverage' must lie between 0 and 1. Got {float(coverage)}.")
         low, high = [], []
         for x in self._input_blocks(X):
             scores = self._block_scores(x)

@@ -16,7 +16,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from rflaf.frames import ColumnEncoder, has_columns, is_listed, opened
+from rflaf.frames.encoder import ColumnEncoder
+from rflaf.frames.opening import has_columns, is_listed, opened
 from rflaf.rows import ArrayRows, Arrays, Rows, Source, SourceRows
 
 Array = NDArray[Any]

@@ -116,17 +116,18 @@ def level_name(value: Any) -> str:
         return str(value)
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
-    if isinstance(value, Real) and float(value).is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    if isinstance(value, float | np.floating):
-        return repr(float(value))
-    return str(value)
+    if not isinstance(value, Real):
+        return str(value)
+    number = float(value)
+    return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
 
 
 def levels_of(values: Sequence[Any], codes: Array) -> tuple[Array, list[str]]:
     """Codes and names of levels, with those of one name together and "" as missing."""
     known: dict[str, int] = {}
-    new = [-1 if name == "" else known.setdefault(name, len(known)) for name in map(level_name, values)]
+    new = [
+        -1 if name == "" else known.setdefault(name, len(known)) for name in map(level_name, values)
+    ]
     translation = np.array([*new, -1], dtype=np.intp)  # the last is that of the code -1
     return translation[codes], list(known)
 

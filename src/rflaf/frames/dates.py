@@ -14,7 +14,8 @@ from rflaf.frames.column import DAY
 
 Array = NDArray[Any]
 
-_CLOCK = r"(?:[T ]\s*(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?\s*([AaPp][Mm])?\s*(?:Z|UTC|[+-]\d\d:?\d\d)?)?"
+_ZONE = r"(?:Z|UTC|[+-]\d\d:?\d\d)?"
+_CLOCK = r"(?:[T ]\s*(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?\s*([AaPp][Mm])?\s*" + _ZONE + ")?"
 _YEAR_FIRST = re.compile(r"\s*(\d{4})([-/.])(\d{1,2})\2(\d{1,2})" + _CLOCK + r"\s*")
 _YEAR_LAST = re.compile(r"\s*(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})" + _CLOCK + r"\s*")
 _PLAIN_LENGTHS = {10, 16, 19, 23, 26}  # of what NumPy reads: 2024-05-01 and so on

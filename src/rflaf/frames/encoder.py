@@ -31,6 +31,7 @@ from rflaf.frames.parts import NumberPart, Part, columns_with_gaps
 
 Array = NDArray[Any]
 
+_MOST_CLASSES = 20  # whole numbers of more values are numbers, if nobody says otherwise
 CATEGORICAL = [StrOptions({"from_dtype"}), "array-like", None]
 
 
@@ -55,7 +56,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     one_hot_levels : int
         Levels with one-hot columns at most.
     target_type : {"auto", "classes", "numbers"}
-        What y is, for means by level.
+        What y is, for means by level. "auto": classes, unless it has numbers that are not whole or
+        more than 20 of them.
     random_state : int, RandomState or None
         Of the folds of `fit_transform`.
 
@@ -164,7 +166,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
 
     def _has_classes(self, y: Any) -> bool:
         if self.target_type == "auto":
-            return type_of_target(y) in ("binary", "multiclass")
+            few = len(np.unique(y)) <= _MOST_CLASSES or np.asarray(y).dtype.kind not in "iuf"
+            return few and type_of_target(y) in ("binary", "multiclass")
         return self.target_type == "classes"
 
     @property
@@ -187,7 +190,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         """What `opened` has given, as numbers; for some parts, what has been found already."""
         if isinstance(inputs, np.ndarray):
             (part,) = self.parts_
-            return part.of_matrix(inputs)  # type: ignore[union-attr]
+            return part.of_matrix(inputs)
         found = [
             part.encode(inputs) if unseen is None or k not in unseen else unseen[k]
             for k, part in enumerate(self.parts_)

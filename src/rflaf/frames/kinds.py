@@ -59,7 +59,7 @@ def kind_of(column: Column) -> str:
         return _kind_of_numbers(column, column.numbers)
     codes = np.asarray(column.codes)
     counts = np.bincount(codes[codes >= 0], minlength=len(column.levels))
-    rows, used = counts.sum(), np.flatnonzero(counts)
+    rows, used = counts.sum(), np.flatnonzero(counts).tolist()
     if rows == 0:
         return "empty"
     if column.declared:

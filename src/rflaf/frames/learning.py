@@ -87,7 +87,8 @@ def _day_first(column: Column) -> bool:
 
 def _varies(times: Array, circle: str) -> bool:
     if circle == "year":
-        return len(np.unique((times * 1e6).astype("datetime64[us]").astype("datetime64[M]"))) >= _MONTHS
+        moments = (times * 1e6).astype("datetime64[us]")
+        return len(np.unique(moments.astype("datetime64[M]"))) >= _MONTHS
     return bool(np.ptp(phase(times, circle)) > 0)
 
 
