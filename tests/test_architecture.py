@@ -19,6 +19,7 @@ PARTS = {
     "_version": set(),
     "activation": {"bases", "fused"},
     "bases": set(),
+    "callers": set(),
     "cli": {
         *("_version", "datasets", "estimators", "files", "io", "paper", "progress"),
         *("tabular", "theory"),
@@ -26,18 +27,22 @@ PARTS = {
     "dask": {"estimators", "fitting", "fused", "rows"},
     "datasets": {"files"},
     "estimators": {
-        *("activation", "bases", "fitting", "fused", "projection", "rows", "solvers"),
+        *("activation", "bases", "callers", "fitting", "frames", "fused", "projection", "rows"),
+        "solvers",
     },
     "files": set(),
     "fitting": {"activation", "bases", "fused", "progress", "projection", "rows", "solvers"},
+    "frames": {"callers"},
     "fused": set(),
     "io": {
-        *("_version", "activation", "bases", "estimators", "files", "fitting", "solvers"),
-        "tabular",
+        *("_version", "activation", "bases", "estimators", "files", "fitting", "frames"),
+        *("solvers", "tabular"),
     },
     "kernels": {"activation", "bases", "theory"},
     "nn": {"activation", "bases", "fused", "paper"},
-    "onnx": {"_version", "activation", "bases", "estimators", "files", "fitting", "fused"},
+    "onnx": {
+        *("_version", "activation", "bases", "estimators", "files", "fitting", "frames", "fused"),
+    },
     "paper": {
         *("_version", "activation", "bases", "datasets", "estimators", "files", "nn", "progress"),
     },
@@ -45,7 +50,7 @@ PARTS = {
     "projection": set(),
     "rows": set(),
     "solvers": {"fused", "rows"},
-    "tabular": {"_version", "estimators", "files"},
+    "tabular": {"_version", "estimators", "files", "frames"},
     "theory": {"activation", "bases"},
 }
 # Imports against the order of the parts, which must therefore wait until they are asked for.

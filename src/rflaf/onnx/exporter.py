@@ -138,7 +138,7 @@ def inputs(model: Any, X: Any, *, dtype: str = "float32") -> dict[str, Array]:
     """
     owner = _owner_of_columns(_steps(model))
     if owner is not None:
-        return column_values(_encoder_of(owner), owner, X, dtype)
+        return column_values(*owner, X, dtype)
     dense = X.toarray() if hasattr(X, "toarray") else X
     try:
         return {"X": np.ascontiguousarray(dense, dtype)}
@@ -154,17 +154,13 @@ def _steps(model: Any) -> list[tuple[str, Any]]:
     return [(name, step) for name, step in steps if step is not None and step != "passthrough"]
 
 
-def _owner_of_columns(steps: list[tuple[str, Any]]) -> Any:
-    """The first step if it knows the columns of a table by their names or kinds, else None."""
+def _owner_of_columns(steps: list[tuple[str, Any]]) -> tuple[Any, ColumnEncoder] | None:
+    """The first step and its encoder, if it knows a table's columns by their names or kinds."""
     first = steps[0][1]
-    encoder = _encoder_of(first)
+    encoder = first if type(first) is ColumnEncoder else getattr(first, "encoder_", None)
     if encoder is None or (encoder.is_numeric and not hasattr(first, "feature_names_in_")):
         return None
-    return first
-
-
-def _encoder_of(step: Any) -> ColumnEncoder | None:
-    return step if type(step) is ColumnEncoder else getattr(step, "encoder_", None)
+    return first, encoder
 
 
 def _as_proto(model: Any, dtype: str) -> onnx.ModelProto:
@@ -181,11 +177,11 @@ def _as_proto(model: Any, dtype: str) -> onnx.ModelProto:
     graph = Graph(dtype)
     first = next(step for _, step in steps if hasattr(step, "n_features_in_"))
     n_features = int(first.n_features_in_)
-    owner = _owner_of_columns(steps)
-    if owner is None:
+    owner, encoder = _owner_of_columns(steps) or (None, None)
+    if encoder is None:
         x = graph.cast(graph.input("X", graph.dtype, "n", n_features), np.float64)
     else:
-        x = add_columns(graph, _encoder_of(owner))
+        x = add_columns(graph, encoder)
     for inner, step in steps[:-1]:
         if step is not owner:
             x = add_step(graph, inner, step, x)

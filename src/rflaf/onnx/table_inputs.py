@@ -31,14 +31,12 @@ def column_inputs(encoder: ColumnEncoder) -> dict[int, str]:
 
 def column_names(encoder: ColumnEncoder) -> list[str]:
     """Names of the columns."""
-    names = getattr(encoder, "feature_names_in_", None)
-    return (
-        [f"x{k}" for k in range(encoder.n_features_in_)] if names is None else list(map(str, names))
-    )
+    unnamed = [f"x{k}" for k in range(encoder.n_features_in_)]
+    return [str(name) for name in getattr(encoder, "feature_names_in_", unnamed)]
 
 
-def column_values(encoder: ColumnEncoder, owner: Any, X: Any, dtype: str) -> dict[str, Array]:
-    """The inputs of a graph for rows X, of an estimator whose encoder this is."""
+def column_values(owner: Any, encoder: ColumnEncoder, X: Any, dtype: str) -> dict[str, Array]:
+    """The inputs of a graph for rows X, of an estimator and its encoder."""
     columns = opened(owner, X, reset=False, numeric=False)
     names, count = column_names(encoder), count_rows(columns)
     day_first = {p.column: p.day_first for p in encoder.parts_ if isinstance(p, DatePart)}
@@ -120,8 +118,8 @@ def _add_dates(graph: Graph, part: DatePart, tensors: dict[int, str]) -> str:
     days = graph.add("Div", x, np.float64(DAY))
     for circle in part.circles:
         angle = graph.add("Mul", _PHASES[circle](graph, days), np.float64(2 * np.pi))
-        for axis in ("Sin", "Cos"):
-            found.append(graph.add("Where", missing, np.float64(0), graph.add(axis, angle)))
+        points = [graph.add(axis, angle) for axis in ("Sin", "Cos")]
+        found += [graph.add("Where", missing, np.float64(0), point) for point in points]
     if part.since >= 0:
         apart = graph.add("Sub", tensors[part.column], tensors[part.since])
         apart = graph.add("Div", apart, np.float64(DAY))
