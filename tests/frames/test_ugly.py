@@ -101,7 +101,9 @@ def test_no_traceback_and_no_partial_file(group, tmp_path):
         folder.mkdir()
         table, model, out = (folder / name for name in ("t.csv", "m.skops", "p.csv"))
         table.write_bytes(ugly_file(seed))
-        done = run("fit", table, "-t", "target", "--components", 5, "--validation", 0, "--out", model)
+        done = run(
+            "fit", table, "-t", "target", "--components", 5, "--validation", 0, "--out", model
+        )
         assert {path.name for path in folder.iterdir()} == {"t.csv", *["m.skops"] * done}
         if not done:
             continue

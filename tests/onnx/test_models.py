@@ -9,6 +9,7 @@ import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from rflaf import Activation, RandomFeatures, RFLAFRegressor
 from rflaf.bases import FIXED_ACTIVATIONS, RBF, Fixed, Polynomial
@@ -286,7 +287,7 @@ def test_large_offsets(tmp_path):
     assert os.listdir(tmp_path) == ["model.onnx"]
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("bad", [np.inf, -np.inf])
 @pytest.mark.parametrize("activation", ["rbf", "polynomial", "relu"])
 def test_rows_that_are_not_finite_give_nan_and_leave_others_alone(bad, activation, tmp_path):
     X, _ = data()
@@ -300,6 +301,17 @@ def test_rows_that_are_not_finite_give_nan_and_leave_others_alone(bad, activatio
     assert_close(got[good], model.predict(X[good]))
     export(classifier("strings"), path)
     assert np.isnan(run(path, rows)["probabilities"]).any(axis=1).tolist() == [0, 0, 1, 0, 0]
+
+
+def test_nan_is_a_missing_value_or_refused_as_the_model_does(tmp_path):
+    X, y = data()
+    rows, path = X[:5].copy(), tmp_path / "model.onnx"
+    rows[2, 1] = np.nan
+    model = regressor()
+    export(model, path, check=rows)
+    assert_close(run(path, rows)["prediction"], model.predict(rows))
+    export(RFLAFRegressor(**SMALL).fit(sparse.csr_array(X), y), path)
+    assert np.isnan(run(path, rows)["prediction"]).tolist() == [False, False, True, False, False]
 
 
 def test_column_that_does_not_vary(tmp_path):

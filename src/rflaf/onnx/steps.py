@@ -96,7 +96,8 @@ def _add_max_abs_scaler(graph: Graph, name: str, step: MaxAbsScaler, x: str) -> 
 
 
 def _clipped(graph: Graph, x: str, low: float, high: float) -> str:
-    return graph.add("Clip", x, np.float64(low), np.float64(high))
+    clipped = graph.add("Clip", x, np.float64(low), np.float64(high))
+    return graph.add("Where", graph.add("IsNaN", x), x, clipped)  # as NumPy does
 
 
 def _add_function_transformer(graph: Graph, name: str, step: FunctionTransformer, x: str) -> str:
