@@ -23,7 +23,7 @@ def mixed_frame(n=240, seed=0):
             "size": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)).astype("float32"),
             "wet": rng.random(n) < 0.5,
             "town": rng.choice(np.array(["Bern", "Uri", "Zug", None], dtype=object), n),
-            "zone": rng.choice([f"z{k}" for k in range(40)], n),
+            "zone": rng.choice([f"z{k}" for k in range(60)], n),
             "day": pd.Timestamp("2022-03-01") + hours,
         }
     )

@@ -54,7 +54,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         that repeat. Names, numbers or a mask of columns: these, whatever they hold, besides those.
         None: no column; strings that are no dates are refused.
     one_hot_levels : int
-        Levels with one-hot columns at most.
+        Levels with one-hot columns at most. A level is rare below five rows; below a fortieth of
+        the rows, where they are fewer than 200.
     target_type : {"auto", "classes", "numbers"}
         What y is, for means by level. "auto": classes, unless it has numbers that are not whole or
         more than 20 of them.

@@ -25,6 +25,7 @@ Array = NDArray[Any]
 FOLDS = 5
 _MOST_MEASURED = 10_000  # rows that a median is taken of
 _LEAST_ROWS = 5  # that a level needs for a column of its own; fewer where the rows are few
+_MOST_LOST = 0.2  # of the rows in rare levels, where means by level are possible
 _MONTHS = 3  # that dates must spread over for a place in the year to tell more than the days do
 
 
@@ -103,14 +104,16 @@ def level_part(
     """A part for a category, and what it gives for the rows of the fit if that is another thing.
 
     One-hot columns; means of the target where there are targets and more than `one_hot_levels`
-    levels that are not rare.
+    levels that are not rare, or so many that most would be rare.
     """
     codes, levels = as_levels(values)
     codes = np.where(codes < 0, len(levels), codes)  # missing is a level of its own
     counts = np.bincount(codes, minlength=len(levels) + 1)
     least = min(_LEAST_ROWS, max(1, len(codes) // 40))
     kept = np.flatnonzero(counts >= least)
-    if len(kept) > one_hot_levels and targets is not None:
+    lost = 1 - counts[kept].sum() / len(codes)  # among the rare ones
+    many = len(kept) > one_hot_levels or (len(levels) > one_hot_levels and lost > _MOST_LOST)
+    if many and targets is not None:
         return _means(column, codes, levels, targets, weights, rng)
     kept = kept[np.argsort(-counts[kept], kind="stable")][:one_hot_levels]
     # by name, so that the order of the rows does not matter; what is missing comes last
