@@ -17,7 +17,7 @@ def names(encoder):
 
 
 def test_scikit_learn_contract():
-    check_estimator(ColumnEncoder())
+    check_estimator(ColumnEncoder(), on_skip=None)
 
 
 def test_numbers_and_booleans():
@@ -69,9 +69,10 @@ def test_no_row_sees_its_own_target(kind):
     assert before.shape[1] == {"classes": 3, "many targets": 2}.get(kind, 1)
     for row in (0, 17, 399):
         spoilt = y.copy()
-        spoilt[row] = {"numbers": 1e9, "two classes": 1 - y[row], "many targets": -1e9}.get(
-            kind, "x" if y[row] != "x" else "y"
-        )
+        if kind == "classes":
+            spoilt[row] = "x" if y[row] != "x" else "y"
+        else:
+            spoilt[row] = 1 - y[row] if kind == "two classes" else 1e9
         after = encoder.fit_transform(frame, spoilt)
         np.testing.assert_array_equal(after[row], before[row])
         assert not np.array_equal(after, before)  # others have seen it
