@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.inspection import PartialDependenceDisplay, permutation_importance
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
 
 import rflaf
 from rflaf import RFLAFClassifier, RFLAFRegressor
@@ -36,7 +37,7 @@ def test_it_learns_from_all_columns(fitted):
     assert fitted.feature_importances_.shape == (6,)
     assert fitted.feature_importances_.sum() == pytest.approx(1)
     assert fitted.score(frame, y) > 0.4
-    assert "town" in fitted.summary()
+    assert "inputs from 6 columns" in fitted.summary()
     assert (fitted.predict(frame, return_std=True)[1] > 0).all()
     low, high = fitted.predict_interval(frame)
     assert (low < high).all()
@@ -182,3 +183,10 @@ def test_columns_in_another_order_are_refused(fitted):
         fitted.predict(frame[list(frame)[::-1]])
     with pytest.raises(ValueError, match="feature names"):
         fitted.predict(frame.drop(columns="zone"))
+
+
+def test_after_a_table_vectorizer():
+    skrub = pytest.importorskip("skrub")
+    frame, y = mixed_frame()
+    model = make_pipeline(skrub.TableVectorizer(), regressor()).fit(frame, y)
+    assert np.isfinite(model.predict(spoilt_rows(frame))).all()

@@ -71,9 +71,11 @@ class InspectionMixin:
         model: Any = self
         losses = [record["loss"] for record in model.history_]
         members, forms = len(self.members_), {"both": "standardised, and ranks", "ranks": "ranks"}
+        inputs, columns = len(self.scale_), model.n_features_in_
         lines = [
             f"{type(self).__name__}: {self.components_.shape[1]} random features of "
-            f"{len(self.scale_)} inputs{f', {members} members' if members > 1 else ''}",
+            f"{inputs} inputs{f' from {columns} columns' if columns != inputs else ''}"
+            f"{f', {members} members' if members > 1 else ''}",
             f"  input form     {forms.get(model.input_form_, 'standardised')}",
             f"  activation     {self.activation_.basis!r}",
             f"  metric         {model.metric_kind_}",

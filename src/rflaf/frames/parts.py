@@ -16,6 +16,7 @@ Array = NDArray[Any]
 
 YEAR = 365.2425  # days
 CIRCLES = ("year", "week", "day")
+DIGITS = 9  # of points on circles: the sines of 30° and 150° must be one value and not two
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,8 @@ class DatePart:
         found = [np.where(missing, self.median, (times - self.first) / DAY)]
         for circle in self.circles:
             angle = 2 * np.pi * phase(times, circle)
-            found += [np.where(missing, 0.0, axis(angle)) for axis in (np.sin, np.cos)]
+            points = [np.round(axis(angle), DIGITS) for axis in (np.sin, np.cos)]
+            found += [np.where(missing, 0.0, point) for point in points]
         if self.since >= 0:
             apart = (times - as_times(columns[self.since], self.since_day_first)) / DAY
             found.append(np.where(np.isnan(apart), self.since_median, apart))

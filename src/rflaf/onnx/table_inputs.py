@@ -12,7 +12,7 @@ from rflaf.frames.column import DAY
 from rflaf.frames.encoder import ColumnEncoder
 from rflaf.frames.kinds import as_levels, as_numbers, as_times
 from rflaf.frames.opening import count_rows, opened
-from rflaf.frames.parts import YEAR, DatePart, LevelPart, NumberPart
+from rflaf.frames.parts import DIGITS, YEAR, DatePart, LevelPart, NumberPart
 from rflaf.onnx.graph import ML_DOMAIN, Graph
 
 Array = NDArray[Any]
@@ -118,7 +118,7 @@ def _add_dates(graph: Graph, part: DatePart, tensors: dict[int, str]) -> str:
     days = graph.add("Div", x, np.float64(DAY))
     for circle in part.circles:
         angle = graph.add("Mul", _PHASES[circle](graph, days), np.float64(2 * np.pi))
-        points = [graph.add(axis, angle) for axis in ("Sin", "Cos")]
+        points = [_rounded(graph, graph.add(axis, angle)) for axis in ("Sin", "Cos")]
         found += [graph.add("Where", missing, np.float64(0), point) for point in points]
     if part.since >= 0:
         apart = graph.add("Sub", tensors[part.column], tensors[part.since])
@@ -128,6 +128,11 @@ def _add_dates(graph: Graph, part: DatePart, tensors: dict[int, str]) -> str:
     if part.flagged:
         found.append(graph.cast(missing, np.float64))
     return graph.add("Concat", *found, axis=1) if len(found) > 1 else found[0]
+
+
+def _rounded(graph: Graph, x: str) -> str:
+    unit = np.float64(10**DIGITS)
+    return graph.add("Div", graph.add("Round", graph.add("Mul", x, unit)), unit)
 
 
 def _turns(graph: Graph, x: str, period: float) -> str:
