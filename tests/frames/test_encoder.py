@@ -150,7 +150,7 @@ def test_dates_are_read_as_in_the_fit():
     made = encoder.transform(pd.DataFrame({"day": ["5/3/2024", "2024-03-06"]}))
     np.testing.assert_allclose(made[:, 0], [4, 5])
     with pytest.raises(ValueError, match=r"'day' held dates in the fit\. Got 'soon'"):
-        encoder.transform(pd.DataFrame({"day": ["soon"]}))
+        encoder.transform(pd.DataFrame({"day": ["5/3/2024", "soon"]}))
 
 
 def test_one_warning_names_what_is_left_out():

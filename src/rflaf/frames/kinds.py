@@ -138,6 +138,9 @@ def as_times(column: Column, day_first: bool | None = None) -> Array:
             found = np.full(len(column.levels) + 1, np.nan)
             found[used] = parsed[0]
             return found[column.codes]
+        texts = [column.levels[k] for k in used]
+        odd = next((text for text in texts if parse_dates([text], day_first) is None), texts[0])
+        raise ValueError(f"Column {column.name!r} held dates in the fit. Got {odd!r}.")
     raise ValueError(f"Column {column.name!r} held dates in the fit. Got {_what(column)}.")
 
 
