@@ -20,6 +20,7 @@ PARTS = {
     "activation": {"bases", "fused"},
     "archive": set(),
     "bases": set(),
+    "callers": set(),
     "cli": {
         *("_version", "datasets", "estimators", "files", "io", "pages", "paper", "progress"),
         *("report", "tabular", "theory"),
@@ -27,18 +28,23 @@ PARTS = {
     "dask": {"estimators", "fitting", "fused", "rows"},
     "datasets": {"files"},
     "estimators": {
-        *("activation", "bases", "fitting", "fused", "projection", "report", "rows", "solvers"),
+        *("activation", "bases", "callers", "fitting", "frames", "fused", "projection", "report"),
+        *("rows", "solvers"),
     },
     "files": set(),
     "fitting": {"activation", "bases", "fused", "progress", "projection", "rows", "solvers"},
+    "frames": {"callers"},
     "fused": set(),
     "io": {
         *("_version", "activation", "archive", "bases", "estimators", "files", "fitting"),
+        "frames",
         *("solvers", "tabular"),
     },
     "kernels": {"activation", "bases", "theory"},
     "nn": {"activation", "bases", "fused", "paper"},
-    "onnx": {"_version", "activation", "bases", "estimators", "files", "fitting", "fused"},
+    "onnx": {
+        *("_version", "activation", "bases", "estimators", "files", "fitting", "frames", "fused"),
+    },
     "pages": set(),
     "paper": {
         *("_version", "activation", "bases", "datasets", "estimators", "files", "nn", "pages"),
@@ -49,7 +55,7 @@ PARTS = {
     "report": {"_version", "activation", "files", "fitting", "pages"},
     "rows": set(),
     "solvers": {"fused", "rows"},
-    "tabular": {"_version", "estimators", "files", "report"},
+    "tabular": {"_version", "estimators", "files", "frames", "report"},
     "theory": {"activation", "bases"},
 }
 # Imports against the order of the parts, which must therefore wait until they are asked for.

@@ -30,6 +30,8 @@ from rflaf.fitting.judged import RegressionFit, TargetScale
 from rflaf.fitting.learn import FittedLayer
 from rflaf.fitting.members import FoldPlan, Member, Seat
 from rflaf.fitting.noise import NoiseModel
+from rflaf.frames.encoder import ColumnEncoder
+from rflaf.frames.parts import DatePart, LevelPart, NumberPart
 from rflaf.solvers import NormalEquations
 from rflaf.tabular.model import TableModel
 
@@ -43,13 +45,17 @@ _OWN_TYPES = (
     Activation,
     BSpline,
     Chebyshev,
+    ColumnEncoder,
+    DatePart,
     FittedLayer,
     Fixed,
     FoldPlan,
     InputForm,
+    LevelPart,
     Member,
     NoiseModel,
     NormalEquations,
+    NumberPart,
     PartialState,
     Polynomial,
     RBF,

@@ -140,14 +140,44 @@ def test_notes_about_what_was_left_out(here):
     assert "'nothing'" in err
 
 
+def test_dates_and_ids_need_no_flag(here):
+    frame = table().assign(**{"full name": [f"n{k}" for k in range(60)], "row_id": range(60)})
+    frame["day"] = pd.date_range("2024-01-01", periods=60).astype(str)
+    frame.to_csv("people.csv", index=False)
+    err = fit_small(source="people.csv").stderr
+    assert err.count("\n") == 1
+    for part in ("'full name' holds free text (60 values in 60 rows)", "'row_id'", "left out"):
+        assert part in err
+    run("predict", "model.skops", "people.csv")
+    assert "date" in run("inspect", "model.skops").output
+
+
 def test_errors_are_one_line_and_name_the_way_out(here):
     frame = table().assign(**{"full name": [f"n{k}" for k in range(60)], "day": "2024-02-03"})
     frame.to_csv("people.csv", index=False)
-    err = fit_small(source="people.csv", code=1).stderr
+    err = fit_small("--strict", source="people.csv", code=1).stderr
     assert "'full name' holds free text (60 values in 60 rows)" in err
     assert "--drop 'full name' --drop day" in err
     assert err.count("\n") == 1
-    fit_small("--drop", "full name", "--drop", "day", source="people.csv")
+    fit_small("--strict", "--drop", "full name", "--drop", "day", source="people.csv")
+
+
+def test_semicolons_are_noticed(here):
+    table().to_csv("semi.csv", index=False, sep=";", decimal=",")
+    assert "Regression" in fit_small(source="semi.csv").output
+    run("predict", "model.skops", "semi.csv", "--out", "a.csv")
+    run("predict", "model.skops", "train.csv", "--out", "b.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("a.csv"), pd.read_csv("b.csv"))
+
+
+def test_the_input_is_not_overwritten_unless_forced(here):
+    fit_small()
+    before = Path("train.csv").read_bytes()
+    err = run("predict", "model.skops", "train.csv", "--out", "./train.csv", code=1).stderr
+    assert "--force" in err
+    assert Path("train.csv").read_bytes() == before
+    run("predict", "model.skops", "train.csv", "--out", "./train.csv", "--force")
+    assert list(pd.read_csv("train.csv")) == ["prediction"]
 
 
 @pytest.mark.parametrize(
@@ -227,7 +257,7 @@ def test_compare_writes_its_table(here):
     written = pd.read_csv("scores.csv")
     assert list(written) == ["model", "score", "mean", "sd", "fit_seconds", "predict_seconds"]
     assert len(written) == 5
-    assert set(written["score"]) == {"R²"}
+    assert set(written["score"]) == {"r2"}
 
 
 def test_without_components_their_number_follows_from_the_rows(here):

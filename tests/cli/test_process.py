@@ -62,6 +62,33 @@ def test_help_imports_nothing_heavy():
     assert done.stdout.strip() == "[]", done.stderr
 
 
+def test_errors_import_nothing_heavy(tmp_path):
+    """Their time is that of imports: scikit-learn, numba and skops are for what is to be done."""
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n")
+    script = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom rflaf.cli import load_app\n"
+        "for line in sys.argv[1:]:\n"
+        "    assert CliRunner().invoke(load_app(), line.split()).exit_code == 1, line\n"
+        "print([m for m in ('sklearn', 'numba', 'skops', 'matplotlib') if m in sys.modules])"
+    )
+    lines = [
+        "fit none.csv -t y",
+        "fit t.csv -t z",
+        "compare t.csv -t z",
+        "predict none.skops t.csv",
+    ]
+    lines += ["predict t.csv t.csv", "inspect none.skops", "inspect t.csv", "plan --epsilon -1"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *lines],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": SOURCE},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
 def test_without_typer_the_extra_is_named():
     script = "import sys\nsys.modules['typer'] = None\nfrom rflaf.cli import main\nmain()"
     done = subprocess.run(

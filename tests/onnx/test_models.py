@@ -9,6 +9,7 @@ import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from rflaf import Activation, RandomFeatures, RFLAFRegressor
 from rflaf.bases import FIXED_ACTIVATIONS, RBF, Fixed, Polynomial
@@ -38,8 +39,9 @@ from tests.onnx.conftest import (
 def evaluate(activation, z):
     """sigma(z) by a graph of nothing else."""
     graph = Graph(z.dtype)
+    graph.input("X", z.dtype, "n", 1)
     graph.output("value", add_activation(graph, activation, "X"), z.dtype, "n", 1)
-    model = graph.model(1, "test", "0")
+    model = graph.model("test", "0")
     onnx.checker.check_model(model, full_check=True)
     return session(model.SerializeToString()).run(["value"], {"X": z[:, None]})[0][:, 0]
 
@@ -101,9 +103,10 @@ def test_form_of_the_inputs_is_that_of_the_model(name, kept):
     x = columns()[:, kept]
     form = replace(measure_inputs(x, np.ones(len(x))), name=name)
     graph = Graph("float64")
+    graph.input("X", "float64", "n", x.shape[1])
     made, order = add_inputs(graph, form, "X")
     graph.output("made", made, np.float64, "n", len(order))
-    model = graph.model(x.shape[1], "test", "0")
+    model = graph.model("test", "0")
     onnx.checker.check_model(model, full_check=True)
     far = x[:20] * np.array([[30.0], [-1e8], [1e280], [-1e280]]).repeat(5, axis=0)
     at_knots = np.repeat(x[:1], 65, axis=0)
@@ -284,7 +287,7 @@ def test_large_offsets(tmp_path):
     assert os.listdir(tmp_path) == ["model.onnx"]
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("bad", [np.inf, -np.inf])
 @pytest.mark.parametrize("activation", ["rbf", "polynomial", "relu"])
 def test_rows_that_are_not_finite_give_nan_and_leave_others_alone(bad, activation, tmp_path):
     X, _ = data()
@@ -298,6 +301,17 @@ def test_rows_that_are_not_finite_give_nan_and_leave_others_alone(bad, activatio
     assert_close(got[good], model.predict(X[good]))
     export(classifier("strings"), path)
     assert np.isnan(run(path, rows)["probabilities"]).any(axis=1).tolist() == [0, 0, 1, 0, 0]
+
+
+def test_nan_is_a_missing_value_or_refused_as_the_model_does(tmp_path):
+    X, y = data()
+    rows, path = X[:5].copy(), tmp_path / "model.onnx"
+    rows[2, 1] = np.nan
+    model = regressor()
+    export(model, path, check=rows)
+    assert_close(run(path, rows)["prediction"], model.predict(rows))
+    export(RFLAFRegressor(**SMALL).fit(sparse.csr_array(X), y), path)
+    assert np.isnan(run(path, rows)["prediction"]).tolist() == [False, False, True, False, False]
 
 
 def test_column_that_does_not_vary(tmp_path):

@@ -57,6 +57,21 @@ def test_scalers(scaler, dtype, tmp_path):
     assert_close(run(tmp_path / "model.onnx", X, dtype)["prediction"], model.predict(X))
 
 
+@pytest.mark.parametrize("scaler", SCALERS[:-2], ids=repr)
+def test_infinity_that_a_scaler_refuses(scaler, tmp_path):
+    """A clipping one would bring it back among the numbers."""
+    X, y = data()
+    model = make_pipeline(scaler, RFLAFRegressor(**SMALL)).fit(X, y)
+    export(model, tmp_path / "model.onnx")
+    rows = X[:4].copy()
+    rows[1, 0], rows[2, 3], rows[3, 1] = np.inf, -np.inf, np.nan
+    with pytest.raises(ValueError, match="infinity"):
+        model.predict(rows)
+    got = run(tmp_path / "model.onnx", rows)["prediction"]
+    assert np.isnan(got).tolist() == [False, True, True, False]
+    assert_close(got[[0, 3]], model.predict(rows[[0, 3]]))
+
+
 IMPUTERS = [
     SimpleImputer(),
     SimpleImputer(strategy="median", add_indicator=True),

@@ -1,90 +1,23 @@
-"""Kinds of columns, tasks, reading and writing."""
+"""Tasks, reading and writing."""
 
-import datetime
-import decimal
 import gzip
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from rflaf.tabular import (
-    TableError,
-    choose_task,
-    column_kind,
-    column_kinds,
-    read_table,
-    write_table,
-)
-from rflaf.tabular.columns import prepare
+from rflaf.tabular import TableError, choose_task, read_table, split_target, write_table
 
 
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        ([1, 2, 3], "number"),
-        ([1.5, None, 3], "number"),
-        (pd.array([1, None, 3], dtype="Int64"), "number"),
-        ([decimal.Decimal("1.5"), None], "number"),
-        ([True, False], "boolean"),
-        ([True, None, False], "boolean"),
-        (pd.array([True, None], dtype="boolean"), "boolean"),
-        (["a", "b", "a", "b"], "category"),
-        (["a", None, "a", "a"], "category"),
-        (pd.Categorical([1, 2, 1]), "category"),
-        (["Ann", "Bo", "Cy"], "text"),
-        (["1", "2", "?", "4"], "almost number"),
-        (["1", "2", "3+"] * 5, "category"),
-        ([str(20 + k % 40) for k in range(200)] + ["?"], "almost number"),
-        (["2024-05-01", "2024-05-02T10:00"], "date"),
-        (["1/2/2024", "11/12/2024"] * 4, "date"),
-        (pd.to_datetime(["2024-05-01", "2024-05-02"]), "date"),
-        ([datetime.date(2024, 5, 1), None], "date"),
-        (pd.to_timedelta([1, 2], unit="s"), "date"),
-        ([None, None], "empty"),
-        ([1j, 2j], "other"),
-        ([[1], [2]], "other"),
-        ([str(k // 2) + "x" for k in range(2002)], "text"),
-    ],
-)
-def test_kinds(values, kind):
-    assert column_kind(pd.Series(values)) == kind
-
-
-def test_all_columns_that_cannot_be_used_are_named():
-    table = pd.DataFrame({"who": ["Ann", "Bo"], "when": ["2024-01-01"] * 2, "x": [1, 2]})
-    with pytest.raises(TableError, match=r"'who' holds free text .*'when' holds dates") as caught:
-        column_kinds(table, table.columns)
-    assert caught.value.columns == ["who", "when"]
-    assert column_kinds(table, ["x"]) == {"x": "number"}
-
-
-def test_an_almost_numeric_column_shows_what_is_odd():
-    table = pd.DataFrame({"power": ["130", "?", "150", "95"]})
-    with pytest.raises(TableError, match=r"numbers but for 1 of 4 rows, such as '\?'"):
-        column_kinds(table, ["power"])
-
-
-def test_infinity_and_nothing_to_learn_from():
-    table = pd.DataFrame({"x": [1.0, np.inf], "e": [None, None]})
+def test_infinity_nothing_to_learn_from_and_a_name_twice():
+    table = pd.DataFrame({"x": [1.0, np.inf], "y": [1.5, 2.5]})
     with pytest.raises(TableError, match="Infinite values in column 'x'"):
-        column_kinds(table, ["x"])
+        split_target(table, "y")
     with pytest.raises(TableError, match="no column to learn from"):
-        column_kinds(table, ["e"])
-
-
-def test_prepare_finds_columns_by_name_and_names_what_is_wrong():
-    kinds = {"x": "number", "b": "boolean", "c": "category"}
-    table = pd.DataFrame({"c": ["01", None], "other": 1, "b": ["True", "false"], "x": ["2", None]})
-    made = prepare(table, kinds)
-    assert list(made) == ["x", "b", "c"]
-    np.testing.assert_array_equal(made["x"], [2.0, np.nan])
-    np.testing.assert_array_equal(made["b"], [1.0, 0.0])
-    assert made["c"].tolist() == ["01", None]
-    with pytest.raises(TableError, match="lacks columns 'x', 'b'"):
-        prepare(table[["c"]], kinds)
-    with pytest.raises(TableError, match=r"'x' was numeric in the fit. Got 'big' in row 2"):
-        prepare(table.assign(x=["2", "big"]), kinds)
+        split_target(table[["y"]], "y")
+    twice = pd.DataFrame([[1, 2, 0.5]] * 3, columns=["a", "a", "y"])
+    with pytest.raises(TableError, match="several columns of the name 'a'"):
+        split_target(twice, "y")
 
 
 @pytest.mark.parametrize(
@@ -172,6 +105,26 @@ def test_a_byte_order_mark_other_separators_and_leading_zeros(tmp_path):
     table = read_table(tmp_path / "t.csv", separator=";", missing=["-"], strings=["code", "gone"])
     assert table["a"].isna().tolist() == [False, True]
     assert table["code"].tolist() == ["01", "02"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "first"),
+    [
+        ("a;b\n1;x\n2;y\n", ["a", "b"], 1),
+        ("a\tb\n1\tx\n", ["a", "b"], 1),
+        ("a|b\n1|x\n", ["a", "b"], 1),
+        ("a;b\n1,5;x\n2,5;y\n", ["a", "b"], 1.5),
+        ("a;b\n1.5;x,y\n", ["a", "b"], 1.5),
+        ("a;b;c,d\n1,2\n", ["a;b;c", "d"], 1),
+        ("a\n1;5\n2\n", ["a"], "1;5"),
+        ('"a;b",c\n1,2\n', ["a;b", "c"], 1),
+    ],
+)
+def test_separators_are_noticed(text, names, first, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    table = read_table(tmp_path / "t.csv")
+    assert list(table) == names
+    assert table.iloc[0, 0] == first
 
 
 def test_where_nothing_can_be_written(tmp_path):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import rflaf
 from rflaf.tabular import TableError, compare_models, fit_table
-from rflaf.tabular.model import _sources
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
 
@@ -25,7 +25,7 @@ def table(n=60, seed=0):
 
 def fit(frame=None, target="y", **parameters):
     frame = table() if frame is None else frame
-    return fit_table(frame, target, **{"n_components": 40, "seed": 0, **parameters})
+    return fit_table(frame, target, **{"n_components": 40, "random_state": 0, **parameters})
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,8 @@ def model():
 def test_it_learns(model):
     assert model.task == "regression"
     assert model.columns == {"x": "number", "noise": "number", "town": "category", "wet": "boolean"}
-    assert model.scores["held-out rows"] == 30
-    assert model.scores["R²"] > 0.5
+    assert model.scores["held_out_rows"] == 30
+    assert model.scores["r2"] > 0.5
     new = table(seed=1)
     assert np.corrcoef(model.predict(new), new["y"])[0, 1] > 0.8
     assert (model.predict_std(new) > 0).all()
@@ -49,7 +49,7 @@ def test_the_score_is_that_of_rows_the_fit_has_not_seen():
     """Noise cannot be predicted: a score near 1 would be that of rows seen."""
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 4)), columns=list("abcy"))
     found = fit(frame)
-    assert found.scores["R²"] < 0.5
+    assert found.scores["r2"] < 0.5
     assert fit(frame, validation=0).scores == {}
     assert fit(frame[:15]).scores == {}
 
@@ -99,10 +99,30 @@ def test_importances_are_those_of_the_columns(model):
     shares = model.importances()
     assert sum(shares.values()) == pytest.approx(1)
     assert list(shares.values()) == sorted(shares.values(), reverse=True)
-    sources = _sources(model.pipeline[0])
-    assert len(sources) == model.estimator.n_features_in_
-    assert sources.count("town") == 4  # three towns, and none
-    assert sources.count("noise") == 2  # the value, and whether it is missing
+    assert set(shares) == {"x", "noise", "town", "wet"}
+    assert set(map(str, model.estimator.feature_names_in_)) == set(shares)
+
+
+def test_dates_and_text_need_no_drop_unless_strict():
+    frame = table().assign(
+        day=pd.date_range("2024-01-01", periods=60), who=[f"n{k}" for k in range(60)]
+    )
+    with pytest.warns(UserWarning, match=r"'who' holds free text \(60 values in 60 rows\)"):
+        found = fit(frame)
+    assert found.columns["day"] == "date"
+    assert "who" not in found.columns
+    assert np.isfinite(found.predict(frame.drop(columns=["y", "who"]))).all()
+    with pytest.raises(
+        TableError, match=r"'day' holds dates. Column 'who' holds free text"
+    ) as caught:
+        fit(frame, strict=True)
+    assert caught.value.columns == ["day", "who"]
+
+
+def test_a_frame_of_polars():
+    frame = table()
+    found = fit(pl.from_pandas(frame))
+    np.testing.assert_array_equal(found.predict(frame), fit(frame).predict(frame))
 
 
 def test_tables_of_one_kind_of_column():
@@ -129,7 +149,7 @@ def test_bad_arguments(target, parameters, message):
 def test_the_same_seed_gives_the_same_model():
     first = fit().predict(table())
     np.testing.assert_array_equal(fit().predict(table()), first)
-    assert not np.array_equal(fit(seed=1).predict(table()), first)
+    assert not np.array_equal(fit(random_state=1).predict(table()), first)
 
 
 @pytest.mark.parametrize("target", ["y", "town"])
@@ -137,7 +157,7 @@ def test_compare(target):
     frame = table().dropna()
     lines = list(compare_models(frame, target, n_components=20, folds=2))
     assert len({line.model for line in lines}) == 5
-    assert {line.score for line in lines} == {"R²" if target == "y" else "accuracy"}
+    assert {line.score for line in lines} == {"r2" if target == "y" else "accuracy"}
     assert all(len(line.scores) == 2 and line.fit_seconds > 0 for line in lines)
     assert lines[0].sd == pytest.approx(np.std(lines[0].scores, ddof=1))
 

@@ -9,12 +9,14 @@ import typer
 
 from rflaf.cli.app import app
 from rflaf.cli.console import say, show_table, warnings_as_notes, working
+from rflaf.cli.fit import SCORE_NAMES
 from rflaf.cli.options import (
     Components,
     Drop,
     Missing,
     Seed,
     Separator,
+    Strict,
     TableFile,
     Target,
     TaskName,
@@ -32,16 +34,20 @@ def compare(
     seed: Seed = 0,
     drop: Drop = None,
     missing: Missing = None,
-    sep: Separator = ",",
+    sep: Separator = None,
+    strict: Strict = False,
     out: Annotated[Path | None, typer.Option(help="Write the table to this file as well.")] = None,
 ) -> None:
     """Compare RFLAF with fixed activations, a linear model and gradient boosting on a table."""
-    from rflaf.tabular import check_output, compare_models, read_table
+    from rflaf.tabular import check_output, read_table, split_target
 
     if out is not None:
-        check_output(out)
+        check_output(out, inputs=[table])
     with working(f"Reading {table}"):
         frame = read_table(table, separator=sep, missing=missing or ())
+        split_target(frame, target, task.value, drop or (), strict)
+    from rflaf.tabular import compare_models
+
     lines = []
     with warnings_as_notes(), working(f"Cross-validating, {folds} folds, 5 models") as progress:
         for line in compare_models(
@@ -51,11 +57,12 @@ def compare(
             drop=drop or (),
             n_components=components or "auto",
             folds=folds,
-            seed=seed,
+            strict=strict,
+            random_state=seed,
         ):
             lines.append(line)
             progress.update(progress.task_ids[0], description=f"{line.model}: {line.mean:.4f}")
-    score = lines[0].score
+    score = SCORE_NAMES[lines[0].score]
     show_table(
         f"{score} of {target!r} on held-out rows, {folds} folds: mean ± standard deviation",
         ["model", score, "fit, s", "predict, s"],

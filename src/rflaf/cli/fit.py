@@ -15,6 +15,7 @@ from rflaf.cli.options import (
     Missing,
     Seed,
     Separator,
+    Strict,
     TableFile,
     Target,
     TaskName,
@@ -44,12 +45,13 @@ def fit(
     ] = None,
     drop: Drop = None,
     missing: Missing = None,
-    sep: Separator = ",",
+    sep: Separator = None,
+    strict: Strict = False,
 ) -> None:
     """Learn one column of a table from the others, and write the model to a file."""
-    from rflaf.io import require_skops, save
+    from rflaf.io import require_skops
     from rflaf.pages.html import require_jinja2
-    from rflaf.tabular import check_output, fit_table, read_table
+    from rflaf.tabular import check_output, read_table, split_target
 
     require_skops()  # before the work, and not after it
     check_output(out, [".skops"])
@@ -58,6 +60,10 @@ def fit(
         check_output(report, [".html"])
     with working(f"Reading {table}"):
         frame = read_table(table, separator=sep, missing=missing or ())
+        split_target(frame, target, task.value, drop or (), strict)  # what is wrong is said at once
+    from rflaf.io import save
+    from rflaf.tabular import fit_table
+
     with warnings_as_notes():
         model = fit_table(
             frame,
@@ -69,16 +75,18 @@ def fit(
             n_basis=basis_functions,
             metric=metric,
             validation=validation,
-            seed=seed,
+            strict=strict,
+            random_state=seed,
             progress=working,
             report=report,
         )
     without = len(frame) - model.fitted["rows"]
     if without:
         complain(f"Note: {without:,} rows without {target!r} were left out.")
-    empty = [n for n in frame if n not in {*model.columns, *(drop or ()), target}]
+    encoder = model.estimator.encoder_
+    empty = [n for n, kind in zip(encoder.feature_names_in_, encoder.kinds_) if kind == "empty"]
     if empty:
-        complain(f"Note: empty columns were left out: {', '.join(map(repr, empty))}.")
+        complain(f"Note: empty columns were left out: {', '.join(map(repr, map(str, empty)))}.")
     model.fitted["missing"] = list(missing or ())  # `rflaf predict` reads tables in the same way
     save(model, out)
     say(f"{model.task.capitalize()}, because {model.reason}." if task is TaskName.auto else
@@ -92,7 +100,10 @@ def fit(
         say(f"Page: {plain(report)}")
 
 
+SCORE_NAMES = {"r2": "R²", "rmse": "RMSE", "accuracy": "accuracy", "log_loss": "log-loss"}
+
+
 def score_line(scores: dict[str, float]) -> str:
     """The held-out scores in words."""
-    shown = ", ".join(f"{k} {v:.4g}" for k, v in scores.items() if k != "held-out rows")
-    return f"On {scores['held-out rows']:,.0f} held-out rows: {shown}."
+    shown = ", ".join(f"{SCORE_NAMES[k]} {v:.4g}" for k, v in scores.items() if k in SCORE_NAMES)
+    return f"On {scores['held_out_rows']:,.0f} held-out rows: {shown}."

@@ -24,12 +24,13 @@ def inspect(
     ] = None,
 ) -> None:
     """Show what a model file holds: parameters, scores, columns, the learned activation."""
-    from rflaf import load
-    from rflaf.tabular import TableError, TableModel, check_output
+    from rflaf.tabular import TableError, check_output
 
     if png is not None:
         check_output(png, [".png"])
-    loaded = load_any(model, load)
+    loaded = load_any(model)
+    from rflaf.tabular import TableModel
+
     estimator = loaded
     if isinstance(loaded, TableModel):
         estimator = loaded.estimator

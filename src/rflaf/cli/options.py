@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from enum import Enum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,7 +35,18 @@ Missing = Annotated[
         "--missing", help="What stands for a missing value, such as '?'. May be repeated."
     ),
 ]
-Separator = Annotated[str, typer.Option("--sep", help="Between the fields of a CSV file.")]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        "--sep",
+        show_default="a comma, or what the first lines have in its place",
+        help="Between the fields of a CSV file.",
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Refuse columns of dates, identifiers and free text."),
+]
 Components = Annotated[
     int | None,
     typer.Option(min=1, show_default="as many as suit the rows", help="Random features."),
@@ -43,10 +56,9 @@ Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all random dra
 
 def load_table_model(path: Path) -> Any:
     """A model of a table from a file, or an error that says what the file holds instead."""
-    from rflaf import load
+    model = load_any(path)
     from rflaf.tabular import TableError, TableModel
 
-    model = load_any(path, load)
     if not isinstance(model, TableModel):
         raise TableError(
             f"'{path}' holds a {type(model).__name__}. Expected what `rflaf fit` writes."
@@ -54,8 +66,30 @@ def load_table_model(path: Path) -> Any:
     return model
 
 
-def load_any(path: Path, load: Any) -> Any:
-    """What a model file holds; a missing file is named."""
+def load_any(path: Path) -> Any:
+    """What a model file holds. A file that is none is named before anything heavy is imported."""
+    check_file(path)
+    with open(path, "rb") as file:
+        file.seek(max(0, path.stat().st_size - 300))
+        if b"rflaf model" not in file.read():
+            raise ValueError(
+                f"'{path}' is not a model file of rflaf, or its end is missing. Expected what "
+                "rflaf.save writes."
+            )
+    require_skops()
+    from rflaf import load
+
+    return load(path)
+
+
+def check_file(path: Path) -> None:
+    """An error if there is no such file."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no file '{path}'.")
-    return load(path)
+
+
+def require_skops() -> None:
+    """An error if model files cannot be read or written; skops itself is imported later."""
+    gone = any(sys.modules.get(name, name) is None for name in ("skops", "skops.io"))
+    if gone or find_spec("skops") is None:
+        raise ImportError("Saving and loading models needs skops: pip install 'rflaf[io]'.")

@@ -41,6 +41,10 @@ def plan(
 
     Give --epsilon, or all of -n, -M, -N and --width.
     """
+    positive = {"epsilon": epsilon, "n": n, "M": features, "N": gaussians, "width": width}
+    for name, value in positive.items():  # said at once: the theory takes a while to import
+        if value is not None and value <= 0:
+            raise ValueError(f"The {name!r} must be positive. Got {value} instead.")
     from rflaf import theory
 
     target = theory.Target(sup_norm, lipschitz, support, radius)

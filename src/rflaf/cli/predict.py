@@ -9,7 +9,14 @@ import typer
 
 from rflaf.cli.app import app
 from rflaf.cli.console import complain, say, warnings_as_notes, working
-from rflaf.cli.options import Missing, ModelFile, Separator, TableFile, load_table_model
+from rflaf.cli.options import (
+    Missing,
+    ModelFile,
+    Separator,
+    TableFile,
+    check_file,
+    load_table_model,
+)
 
 
 @app.command()
@@ -30,7 +37,10 @@ def predict(
         typer.Option("--keep", help="A column of the table to copy. May be repeated."),
     ] = None,
     missing: Missing = None,
-    sep: Separator = ",",
+    sep: Separator = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write to --out even if that is the table or the model.")
+    ] = False,
 ) -> None:
     """Predict the target of each row of a table, and write the predictions to a file.
 
@@ -38,10 +48,16 @@ def predict(
     """
     from rflaf.tabular import TableError, check_output, read_table, write_table
 
-    check_output(out)
+    check_file(model)
+    check_file(table)
+    try:
+        check_output(out, inputs=() if force else (table, model))
+    except TableError as error:
+        hint = " Give another --out, or --force." if "would be replaced" in str(error) else ""
+        raise TableError(f"{error}{hint}") from None
     fitted = load_table_model(model)
     kept = keep or []
-    strings = [name for name, kind in fitted.columns.items() if kind == "category"]
+    strings = [name for name, kind in fitted.columns.items() if kind in ("category", "date")]
     stored = fitted.fitted.get("missing", ())  # of the model's columns, and of no others
     signs = {name: list(missing or ()) for name in kept}
     signs |= {name: [*(missing or ()), *stored] for name in fitted.columns}
@@ -60,7 +76,8 @@ def predict(
     taken = [name for name in kept if name in made]
     if taken:
         raise TableError(f"The column {taken[0]!r} cannot be kept: predictions have that name.")
-    extra = [n for n in frame if n not in {*fitted.columns, *kept, fitted.target}]
+    known = {*map(str, fitted.estimator.feature_names_in_), *kept, fitted.target}
+    extra = [name for name in frame if name not in known]
     if extra:
         complain(f"Note: columns that the model does not know are ignored: "
                  f"{', '.join(map(repr, extra))}.")  # fmt: skip

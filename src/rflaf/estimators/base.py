@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -17,11 +17,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, Fixed, get_basis
 from rflaf.estimators.inspection import InspectionMixin, warn_of_coverage
-from rflaf.estimators.validation import FLOATS, InputCheck, is_streamed
+from rflaf.estimators.validation import FLOATS, InputCheck, dense_for, is_streamed
 from rflaf.fitting import Choice, FitSettings, Member, Start
 from rflaf.fitting.budget import block_rows, check_basis
 from rflaf.fitting.inputs import FORMS
 from rflaf.fitting.members import mixed_scores
+from rflaf.frames.opening import count_rows, opened, some_rows
 from rflaf.projection import PROJECTIONS
 from rflaf.rows import ArrayRows, Arrays, Source, SourceRows
 from rflaf.solvers import Learned
@@ -63,6 +64,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
     }
 
     def __init__(
@@ -89,6 +91,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        categorical_features: Any = "from_dtype",
     ) -> None:
         self.n_components = n_components
         self.activation = activation
@@ -111,6 +114,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.categorical_features = categorical_features
 
     _fitted_state: tuple[str, ...] = ()  # what a fit sets besides names that end in _
 
@@ -126,6 +130,10 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             given[name] = None if value == "auto" else value
         start = self._start() if self.warm_start else None
         return FitSettings(basis=basis, seed=seed, coefficients=coefficients, start=start, **given)
+
+    def _input_check(self, seed: int) -> InputCheck:
+        """What checks the rows of a first fit."""
+        return InputCheck(type(self), is_classifier(self), None, self.categorical_features, seed)
 
     def _resolve_basis(self) -> tuple[Basis, Array | None]:
         """The basis, and coefficients where they are given and not to be learned."""
@@ -155,7 +163,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             for choice in choices
         ]
         ranked = tuple(layers[0].form.ranked.tolist())
-        return Start(self.activation_.basis, learned, choices, self.n_features_in_, ranked)
+        return Start(self.activation_.basis, learned, choices, len(self.mean_), ranked)
 
     def _publish(self, columns: dict[str, Any], members: list[Member], **attributes: Any) -> None:
         """Replace all fitted attributes in one step: there is no moment with some of each fit."""
@@ -169,6 +177,9 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             if not name.endswith("_") and name not in self._fitted_state
         }
         state |= columns
+        if columns["encoder_"] is not None:
+            shares = attributes["feature_importances_"]
+            attributes["feature_importances_"] = columns["encoder_"].summed(shares)
         state |= {
             "members_": members,
             "mean_": layer.form.mean,
@@ -230,12 +241,25 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             if not streamed.count:
                 raise ValueError("Found no rows: a minimum of 1 is required.")
             return
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
-        nothing = np.zeros(X.shape[0])
         thin = sparse.issparse(X) and self.members_[0].layer.form.stays_sparse
         size = block_rows(m, 1 if thin else d, self.max_bytes)
+        yield from self._encoded_blocks(X, size)
+
+    def _encoded_blocks(self, X: Any, size: int) -> Iterator[Any]:
+        """The rows of an array or a frame, as numbers."""
+        X = dense_for(self.encoder_, X)
+        encoder = None if sparse.issparse(X) else self.encoder_
+        if encoder is None:
+            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
+        else:
+            X = opened(self, X, reset=False, numeric=encoder.is_numeric)
+        if encoder is not None and isinstance(X, list):
+            for start in range(0, count_rows(X), size):
+                yield encoder.encode(some_rows(X, start, start + size))
+            return
+        nothing = np.zeros(X.shape[0])
         for block in ArrayRows(X, nothing, nothing).blocks(size):
-            yield block.x
+            yield block.x if encoder is None else encoder.encode(block.x)
 
     def predict_blocks(self, X: Any) -> Iterator[Array]:
         """The predictions for a source or an array, in order, a block of rows at a time.
@@ -253,6 +277,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         tags.non_deterministic = False
         return tags
 

@@ -27,7 +27,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     ----------
     n_components, activation, n_basis, grid, metric, input_form, n_members, fit_intercept,
     validation_fraction, max_iter, tol, l1, smoothness, projection, max_bytes, warm_start, n_jobs,
-    random_state, verbose
+    random_state, verbose, categorical_features
         As for RFLAFRegressor.
     alpha : "auto" or float
         Penalty: mean cross-entropy plus alpha |v|².
@@ -89,6 +89,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        categorical_features: Any = "from_dtype",
     ) -> None:
         super().__init__(
             n_components,
@@ -112,6 +113,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
             n_jobs=n_jobs,
             random_state=random_state,
             verbose=verbose,
+            categorical_features=categorical_features,
         )
         self.class_weight = class_weight
 
@@ -119,14 +121,17 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RFLAFClassifier:
         """Learn from rows X, n × d (dense or sparse), and their classes y.
 
+        X may be a frame with columns of any kind, and arrays may have NaN, as for RFLAFRegressor.
+
         X may also be a source of `rflaf.rows`, whose blocks have the classes and weights. It is
         never held whole; where the features of all rows do not fit `max_bytes`, each step of a
         member's last fit reads it once. A fit that fails or is interrupted leaves the estimator
         as it was.
         """
-        check = InputCheck(type(self), classes=True)
+        settings = self._fit_settings()
+        check = self._input_check(settings.seed)
         rows = check.rows(X, y, sample_weight, self.max_bytes)
-        self._publish_fit(check, fit_classification(rows, self._fit_settings()))
+        self._publish_fit(check, fit_classification(rows, settings))
         return self
 
     def _publish_fit(self, check: InputCheck, fit: ClassificationFit) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from rflaf.activation import alike
 from rflaf.bases import Basis
+from rflaf.callers import caller_level
 from rflaf.fitting import Member, describe_members, leading_team
 
-_INSIDE = ("rflaf", "sklearn")
 _LEAST_COVERAGE = 0.8  # of the grid; with less the activation says little about the rows
-
-
-def caller_level() -> int:
-    """The `stacklevel` of a warning that points at the first line outside this package."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _INSIDE:
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def warn_of_coverage(share: float, basis: Basis) -> None:
@@ -123,9 +114,11 @@ class InspectionMixin:
         model: Any = self
         losses = [record["loss"] for record in model.history_]
         members = len(self.members_)
+        inputs, columns = len(self.scale_), model.n_features_in_
         lines = [
             f"{type(self).__name__}: {self.components_.shape[1]} random features of "
-            f"{len(self.scale_)} inputs{f', {members} members' if members > 1 else ''}",
+            f"{inputs} inputs{f' from {columns} columns' if columns != inputs else ''}"
+            f"{f', {members} members' if members > 1 else ''}",
             *(f"  members        {text}" for text in describe_members(self.members_)),
             f"  activation     {self.activation_.basis!r}",
             f"  metric         {model.metric_kind_}",

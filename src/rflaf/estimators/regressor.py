@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 
+from rflaf.callers import caller_level
 from rflaf.estimators.base import Array, BaseRFLAF, spread_rows
-from rflaf.estimators.inspection import caller_level
 from rflaf.estimators.validation import InputCheck
 from rflaf.fitting.judged import RegressionFit
 from rflaf.fitting.regression import extend_regression, fit_regression
@@ -107,6 +107,10 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         The same seed gives the same model on the same machine, whatever the number of threads.
     verbose : int
         1 shows a progress bar.
+    categorical_features : "from_dtype", array-like or None
+        Which columns of a frame are categories. "from_dtype": those of a type for categories, and
+        strings that repeat. Names, numbers or a mask of columns: these besides, whatever they
+        hold. None: no column; strings that are no dates are refused.
 
     Attributes
     ----------
@@ -138,7 +142,10 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     oof_score_ : float
         R² of these predictions: what to expect of new rows.
     feature_importances_ : array of d
-        How far predictions move when an input is shuffled, summing to one.
+        How far predictions move when an input is shuffled, summing to one; for a column that became
+        several inputs, their sum.
+    encoder_ : ColumnEncoder or None
+        What became of the columns: see `rflaf.frames`. None for sparse matrices and sources.
     noise_ : float or array of C
         Standard deviation of the target about predictions of rows that were not learned from.
     noise_model_ : NoiseModel
@@ -164,13 +171,17 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RFLAFRegressor:
         """Learn from rows X, n × d (dense or sparse), and targets y, n or n × C.
 
+        X may be a frame of pandas or polars, with numbers, booleans, categories, strings, dates
+        and gaps; see `ColumnEncoder` for what becomes of them. Arrays may have NaN.
+
         X may also be a source of `rflaf.rows`, whose blocks have the targets and weights; it is
         read twice, and never held whole. A fit that fails or is interrupted leaves the estimator
         as it was.
         """
-        check = InputCheck(type(self), classes=False)
+        settings = self._fit_settings()
+        check = self._input_check(settings.seed)
         rows = check.rows(X, y, sample_weight, self.max_bytes)
-        self._publish_fit(check, fit_regression(rows, self._fit_settings()))
+        self._publish_fit(check, fit_regression(rows, settings))
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -178,10 +189,10 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         """Add rows to the model.
 
         The first call is a fit: standardisation, activation and metric come from its rows and stay
-        from then on, so give it a few thousand (below 100 there is a warning). Later calls add
-        their rows to the sums, and the output weights are those of all rows so far. Out-of-fold
-        predictions and importances stay those of the first call. A call that fails or is
-        interrupted counts none of its rows.
+        from then on, as does what becomes of the columns of a frame, so give it a few thousand
+        (below 100 there is a warning). Later calls add their rows to the sums, and the output
+        weights are those of all rows so far. Out-of-fold predictions and importances stay those of
+        the first call. A call that fails or is interrupted counts none of its rows.
         """
         if self.solver == "cg":
             raise ValueError(f"partial_fit needs solver 'auto' or 'ridge'. Got {self.solver!r}.")
@@ -196,8 +207,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
                     UserWarning,
                     stacklevel=caller_level(),
                 )
-            check = InputCheck(type(self), classes=False)
             settings = self._fit_settings()
+            check = self._input_check(settings.seed)
             rows = ArrayRows(*check.arrays(X, y, sample_weight))
             fit = fit_regression(rows, settings, keep_sums=True)
             _warn_of_few_rows(fit.first_rows)
@@ -280,7 +291,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         True
         """
         if not 0 < coverage < 1:
-            raise ValueError(f"'coverage' must lie between 0 and 1. Got {coverage!r}.")
+            raise ValueError(f"'coverage' must lie between 0 and 1. Got {float(coverage)}.")
         low, high = [], []
         for x in self._input_blocks(X):
             scores = self._block_scores(x)

@@ -6,11 +6,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, column_or_1d
+from scipy import sparse
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_feature_names, _check_sample_weight, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_sample_weight,
+    _check_y,
+    validate_data,
+)
 
+from rflaf.frames.encoder import ColumnEncoder
+from rflaf.frames.opening import has_columns, is_listed, opened
 from rflaf.rows import ArrayRows, Arrays, Rows, Source, SourceRows
 from rflaf.rows.sample import HEAVIEST, LIGHTEST
 
@@ -36,6 +43,13 @@ def _check_missing(labels: Array) -> None:
         raise ValueError("Input y contains missing classes (None or NaN).")
 
 
+def dense_for(encoder: ColumnEncoder | None, X: Any) -> Any:
+    """X, of which a sparse matrix is made dense where its columns become others."""
+    if sparse.issparse(X) and encoder is not None and not encoder.is_identity:
+        return X.toarray()
+    return X
+
+
 class InputCheck:
     """Finds out what the columns are in the first rows it sees, and asks it of all others.
 
@@ -49,17 +63,35 @@ class InputCheck:
         Whether targets are classes.
     fitted : estimator, optional
         One whose columns are asked for from the first row on.
+    categorical_features : "from_dtype", array-like or None
+        For an encoder of columns that are no numbers, or have gaps.
+    seed : int
+        Of its folds.
     """
 
-    def __init__(self, kind: type, classes: bool, fitted: BaseEstimator | None = None) -> None:
-        self.found = kind() if fitted is None else fitted
+    def __init__(
+        self,
+        kind: type,
+        classes: bool,
+        fitted: Any = None,
+        categorical_features: Any = "from_dtype",
+        seed: int = 0,
+    ) -> None:
+        if fitted is None:
+            self.found = kind()
+            self.found.categorical_features = categorical_features
+        else:
+            self.found = fitted
         self.classes = classes
+        self.encoder: ColumnEncoder | None = None if fitted is None else fitted.encoder_
         self._first = fitted is None
+        self._seed = seed
 
     def columns(self) -> dict[str, Any]:
         """The fitted attributes that describe the columns."""
         names = ("n_features_in_", "feature_names_in_")
-        return {name: vars(self.found)[name] for name in names if name in vars(self.found)}
+        found = {name: vars(self.found)[name] for name in names if name in vars(self.found)}
+        return {**found, "encoder_": self.encoder}
 
     def like(self, X: Any) -> None:
         """Take the columns from an array or a frame without rows."""
@@ -69,6 +101,9 @@ class InputCheck:
 
     def inputs(self, X: Any) -> Array:
         """A block of a source as an array; whether it is finite is seen later, with its place."""
+        if self.encoder is not None and not self.encoder.is_identity:
+            columns = opened(self.found, X, False, self.encoder.is_numeric)
+            return self.encoder.encode(columns)
         x = validate_data(self.found, X, reset=self._first, dtype=FLOATS, ensure_all_finite=False)
         self._first = False
         return x
@@ -86,19 +121,54 @@ class InputCheck:
         return labels
 
     def arrays(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
-        """All rows, checked at once."""
+        """All rows, checked at once, and encoded."""
         if self.classes:
             _check_missing(np.asarray(y))
         numbers: dict[str, Any] = {} if self.classes else {"multi_output": True, "y_numeric": True}
-        X, y = validate_data(
-            self.found, X, y, reset=self._first, accept_sparse="csr", dtype=FLOATS, **numbers
-        )
+        X = dense_for(self.encoder, X)
+        encoded = not sparse.issparse(X) and (self._first or self.encoder is not None)
+        numeric = self.encoder is None or self.encoder.is_numeric
+        if encoded and has_columns(X, self.found.categorical_features, numeric):
+            inputs = opened(self.found, X, self._first, numeric)
+            if y is None:
+                raise ValueError(f"{type(self.found).__name__} requires y to be passed. Got None.")
+            y = _check_y(y, **numbers, estimator=self.found)
+            check_consistent_length(X, y)
+        else:
+            inputs, y = validate_data(
+                self.found,
+                X,
+                y,
+                reset=self._first,
+                accept_sparse="csr",
+                dtype=FLOATS,
+                ensure_all_finite="allow-nan" if encoded else True,
+                **numbers,
+            )
+            if encoded and (is_listed(self.found.categorical_features) or not numeric):
+                inputs = opened(self.found, inputs, False, numeric=False)
         if self.classes:
             check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        else:
+            y = np.asarray(y, np.float64)
+        weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
         if weights.max() <= 0:
             raise ValueError("'sample_weight' must have a positive entry. Got only zeros.")
-        return X, y if self.classes else np.asarray(y, np.float64), weights
+        if encoded:
+            inputs = self._encoded(inputs, y, weights)
+        return inputs, y, weights
+
+    def _encoded(self, inputs: Any, y: Array, weights: Array) -> Array:
+        if self.encoder is not None:
+            return self.encoder.encode(inputs)
+        encoder = ColumnEncoder(
+            self.found.categorical_features,
+            target_type="classes" if self.classes else "numbers",
+            random_state=self._seed,
+        )
+        x = encoder.learn(self.found, inputs, y, weights)
+        self.encoder = encoder
+        return x
 
     def rows(self, X: Any, y: Any, sample_weight: Any, max_bytes: int | None) -> Rows:
         """The rows of a fit. Arrays are checked at once, what lies on disk as it is read."""

@@ -43,7 +43,7 @@ class ClassTally:
         if len(self.classes) < 2:
             raise ValueError(
                 "A classifier needs samples of at least 2 classes. Got one class: "
-                f"{self.classes[0]!r}."
+                f"{self.classes.tolist()[0]!r}."
             )
         by_class = self._class_weights(class_weight)
         if np.min(by_class) < 0:
@@ -109,8 +109,8 @@ class ClassEncoding:
         strange = self.classes[codes] != y
         if np.any(strange):
             raise ValueError(
-                f"The source gave the class {y[strange][0]!r} in a later pass, and not in the "
-                "first. Expected the same rows in every pass."
+                f"The source gave the class {y[strange].tolist()[0]!r} in a later pass, and not in "
+                "the first. Expected the same rows in every pass."
             )
         return codes, weights * self.weights[codes]
 

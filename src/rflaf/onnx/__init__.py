@@ -10,6 +10,6 @@ try:
 except ImportError as error:
     raise ImportError("rflaf.onnx needs onnx: pip install 'rflaf[onnx]'.") from error
 
-from rflaf.onnx.exporter import export
+from rflaf.onnx.exporter import export, inputs
 
-__all__ = ["export"]
+__all__ = ["export", "inputs"]

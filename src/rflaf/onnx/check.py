@@ -12,7 +12,7 @@ Array = NDArray[Any]
 TOLERANCE = 1e-5  # of the largest prediction
 
 
-def check_rows(data: bytes, model: Any, rows: Any, dtype: str) -> None:
+def check_rows(data: bytes, model: Any, rows: Any, inputs: dict[str, Array], dtype: str) -> None:
     """Raise unless the graph in `data` gives for the rows what the model gives."""
     try:
         import onnxruntime
@@ -22,7 +22,7 @@ def check_rows(data: bytes, model: Any, rows: Any, dtype: str) -> None:
         ) from error
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    outputs = dict(zip(names, session.run(names, {"X": _as_matrix(rows, dtype)}), strict=True))
+    outputs = dict(zip(names, session.run(names, inputs), strict=True))
     if "probabilities" in outputs:
         expected = model.predict_proba(rows)
         difference = _difference(outputs["probabilities"], expected)
@@ -41,16 +41,6 @@ def check_rows(data: bytes, model: Any, rows: Any, dtype: str) -> None:
             "that the model itself is no more exact in float32 (take a larger 'alpha', or a lower "
             "degree for 'polynomial'). Nothing was written."
         )
-
-
-def _as_matrix(rows: Any, dtype: str) -> Array:
-    dense = rows.toarray() if hasattr(rows, "toarray") else rows
-    try:
-        return np.ascontiguousarray(dense, dtype)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"The 'check' parameter of export must have columns of numbers only: {error}"
-        ) from error
 
 
 def _difference(got: Array, expected: Array) -> float:

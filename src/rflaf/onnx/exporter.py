@@ -10,16 +10,21 @@ from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf._version import __version__
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.files import write_whole
+from rflaf.frames.encoder import ColumnEncoder
 from rflaf.onnx.check import check_rows
 from rflaf.onnx.graph import Graph
 from rflaf.onnx.models import output_classes, output_features, output_prediction
 from rflaf.onnx.steps import add_step
+from rflaf.onnx.table_inputs import add_columns, add_matrix, column_values
+
+Array = NDArray[Any]
 
 _LARGEST = 2**31 - 1  # bytes of a file in this format
 
@@ -35,7 +40,10 @@ def export(
 ) -> None:
     """Write a model as a graph of standard ONNX operators, for any number of rows.
 
-    The graph has the input "X", n × d, and the outputs "prediction" (RFLAFRegressor), "label" and
+    The graph has the input "X", n × d; or, for a model that was fitted on a frame, one input of
+    shape n × 1 per column that is used, under its name: strings for categories ("" is a missing
+    value), seconds since 1970 in float64 for dates, numbers of the graph's type for all others.
+    `inputs` makes them from a frame. It has the outputs "prediction" (RFLAFRegressor), "label" and
     "probabilities" (RFLAFClassifier) or "features" (RandomFeatures). It keeps what is n × M in
     memory a few times over: give it large inputs in parts.
 
@@ -61,7 +69,8 @@ def export(
 
     Notes
     -----
-    Where the model refuses a row (NaN, infinity, an unknown category) or the result would
+    NaN is a missing value, as it is for the model. Where the model refuses a row (infinity; NaN if
+    it was fitted on sparse rows or a source; a step's unknown category) or the result would
     overflow, the graph gives NaN or infinity, and a label that means nothing.
 
     Examples
@@ -102,12 +111,60 @@ def export(
     onnx.checker.check_model(proto, full_check=True)
     data = proto.SerializeToString(deterministic=True)
     if check is not None:
-        check_rows(data, model, check, dtype)
+        check_rows(data, model, check, inputs(model, check, dtype=dtype), dtype)
     write_whole(path, data)
 
 
-def _as_proto(model: Any, dtype: str) -> onnx.ModelProto:
+def inputs(model: Any, X: Any, *, dtype: str = "float32") -> dict[str, Array]:
+    """What an exported graph is given for rows X: its inputs by their names.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        As it was exported.
+    X : array or frame
+    dtype : {"float32", "float64"}
+        As it was exported.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rflaf import RFLAFRegressor
+    >>> from rflaf.onnx import inputs
+    >>> frame = pd.DataFrame({"size": [1.0, None, 3.0, 4.0] * 9, "town": ["Bern", "Uri"] * 18})
+    >>> model = RFLAFRegressor(10, random_state=0).fit(frame, frame["size"].isna())
+    >>> {name: values[0].tolist() for name, values in inputs(model, frame[:1]).items()}
+    {'size': [1.0], 'town': ['Bern']}
+    """
+    owner = _owner_of_columns(_steps(model))
+    if owner is not None:
+        return column_values(*owner, X, dtype)
+    dense = X.toarray() if hasattr(X, "toarray") else X
+    try:
+        return {"X": np.ascontiguousarray(dense, dtype)}
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Rows for this graph must have columns of numbers only: {error}"
+        ) from error
+
+
+def _steps(model: Any) -> list[tuple[str, Any]]:
+    """The steps of a pipeline that do something, or the model alone."""
     steps = model.steps if type(model) is Pipeline else [(type(model).__name__, model)]
+    return [(name, step) for name, step in steps if step is not None and step != "passthrough"]
+
+
+def _owner_of_columns(steps: list[tuple[str, Any]]) -> tuple[Any, ColumnEncoder] | None:
+    """The first step and its encoder, if it knows a table's columns by their names or kinds."""
+    first = steps[0][1]
+    encoder = first if type(first) is ColumnEncoder else getattr(first, "encoder_", None)
+    if encoder is None or (encoder.is_numeric and not hasattr(first, "feature_names_in_")):
+        return None
+    return first, encoder
+
+
+def _as_proto(model: Any, dtype: str) -> onnx.ModelProto:
+    steps = _steps(model)
     name, last = steps[-1]
     if type(last) not in _MODELS:
         known = ", ".join(kind.__name__ for kind in _MODELS)
@@ -118,14 +175,21 @@ def _as_proto(model: Any, dtype: str) -> onnx.ModelProto:
     check_is_fitted(last)
     task, add_outputs = _MODELS[type(last)]
     graph = Graph(dtype)
-    x = graph.cast("X", np.float64)
-    for inner, step in steps[:-1]:
-        x = add_step(graph, inner, step, x)
-    add_outputs(graph, last, x)
     first = next(step for _, step in steps if hasattr(step, "n_features_in_"))
     n_features = int(first.n_features_in_)
+    owner, encoder = _owner_of_columns(steps) or (None, None)
+    if encoder is None:
+        x = graph.cast(graph.input("X", graph.dtype, "n", n_features), np.float64)
+    else:
+        x = add_columns(graph, encoder)
+    for inner, step in steps[:-1]:
+        if step is not owner:
+            x = add_step(graph, inner, step, x)
+    if last is not owner and getattr(last, "encoder_", None) is not None:
+        x = add_matrix(graph, last.encoder_, x)
+    add_outputs(graph, last, x)
     names = getattr(first, "feature_names_in_", [f"x{k}" for k in range(n_features)])
-    proto = graph.model(n_features, "rflaf", __version__)
+    proto = graph.model("rflaf", __version__)
     about = {
         "task": task,
         "feature_names": json.dumps([str(name) for name in names]),

@@ -15,6 +15,8 @@ Dimension = str | int
 # Old enough for every runtime of the last years; nothing below needs a later one.
 OPSET = 17
 IR_VERSION = 8
+ML_DOMAIN = "ai.onnx.ml"  # has what reads strings
+ML_OPSET = 3
 
 
 class Graph:
@@ -32,14 +34,16 @@ class Graph:
         self._nodes: list[NodeProto] = []
         self._constants: list[TensorProto] = []
         self._known: dict[Any, str] = {}
+        self._inputs: list[ValueInfoProto] = []
         self._outputs: list[ValueInfoProto] = []
+        self._refused: list[str] = []
 
     def add(self, operator: str, *inputs: str | Array | np.generic, **attributes: Any) -> str:
         """A node of one output; arrays and NumPy's scalars among the inputs become constants."""
         names = [x if isinstance(x, str) else self._constant(x) for x in inputs]
         key = (operator, *names, *sorted(attributes.items()))
         if key not in self._known:
-            self._known[key] = output = f"{operator.lower()}_{len(self._nodes)}"
+            self._known[key] = output = f"/{operator.lower()}_{len(self._nodes)}"
             self._nodes.append(helper.make_node(operator, names, [output], **attributes))
         return self._known[key]
 
@@ -51,17 +55,40 @@ class Graph:
         """Some of the columns of a matrix."""
         return self.add("Gather", x, np.asarray(at, np.int64), axis=1)
 
+    def input(self, name: str, dtype: Any, *shape: Dimension) -> str:
+        """An input: numbers, or strings if the type is that of objects."""
+        self._inputs.append(_describe(name, dtype, shape))
+        return name
+
+    def refuse(self, flag: str) -> None:
+        """Have NaN for the result of rows whose flag, n × 1, is NaN and not 0."""
+        if flag not in self._refused:
+            self._refused.append(flag)
+
+    def refuse_infinite(self, x: str) -> None:
+        """The same for rows of a matrix with infinity: the models raise there."""
+        flags = self.add("Where", self.add("IsInf", x), np.float64(np.nan), np.float64(0))
+        self.refuse(self.add("ReduceSum", flags, np.array([1]), keepdims=1))
+
+    def refused(self) -> str:
+        """The sum of the flags so far, n × 1."""
+        total, *others = self._refused
+        for flag in others:
+            total = self.add("Add", total, flag)
+        return total
+
     def output(self, name: str, x: str, dtype: Any, *shape: Dimension) -> None:
         """Give `x` out under a name of its own."""
         self._nodes.append(helper.make_node("Identity", [x], [name]))
         self._outputs.append(_describe(name, dtype, shape))
 
-    def model(self, n_features: int, producer: str, version: str) -> ModelProto:
-        """The whole, with the input "X", rows of `n_features` numbers."""
+    def model(self, producer: str, version: str) -> ModelProto:
+        """The whole, with the inputs and outputs that it was given."""
+        self._check_names()
         graph = helper.make_graph(
             self._nodes,
             producer,
-            [_describe("X", self.dtype, ("n", n_features))],
+            self._inputs,
             self._outputs,
             self._constants,
         )
@@ -69,19 +96,35 @@ class Graph:
             graph,
             producer_name=producer,
             producer_version=version,
-            opset_imports=[helper.make_opsetid("", OPSET)],
+            opset_imports=[helper.make_opsetid(*pair) for pair in self._opsets()],
             ir_version=IR_VERSION,
         )
+
+    def _opsets(self) -> list[tuple[str, int]]:
+        uses_ml = any(node.domain == ML_DOMAIN for node in self._nodes)
+        return [("", OPSET), (ML_DOMAIN, ML_OPSET)] if uses_ml else [("", OPSET)]
+
+    def _check_names(self) -> None:
+        """Inputs are called as columns are; graphs are more particular about names."""
+        taken = {output.name for output in self._outputs}
+        for given in self._inputs:
+            if given.name == "" or given.name in taken:
+                raise ValueError(
+                    f"A column of the name {given.name!r} cannot be an input of a graph. Expected "
+                    "names that are not empty, all different, and other than those of the outputs."
+                )
+            taken.add(given.name)
 
     def _constant(self, values: Array | np.generic) -> str:
         tensor = numpy_helper.from_array(np.asarray(values))
         key = hashlib.sha256(tensor.SerializeToString(deterministic=True)).digest()
         if key not in self._known:
-            self._known[key] = tensor.name = f"constant_{len(self._constants)}"
+            self._known[key] = tensor.name = f"/constant_{len(self._constants)}"
             self._constants.append(tensor)
         return self._known[key]
 
 
 def _describe(name: str, dtype: Any, shape: tuple[Dimension, ...]) -> ValueInfoProto:
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    kind = TensorProto.STRING if np.dtype(dtype).kind == "O" else None
+    kind = kind or helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     return helper.make_tensor_value_info(name, kind, shape)

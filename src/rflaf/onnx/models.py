@@ -31,16 +31,15 @@ def add_features(
 def add_random_features(graph: Graph, model: RandomFeatures, x: str) -> str:
     """What `transform` gives, n × M."""
     form = InputForm("raw", model.mean_, model.scale_, np.zeros(0, np.intp), [], [])
-    x, bad = _made_finite(graph, x, form.mean)
-    phi = add_features(graph, form, model.components_, model.activation_, x)
-    return graph.add("Add", phi, graph.cast(bad, graph.dtype))
+    x = _made_finite(graph, x, form.mean)
+    return add_features(graph, form, model.components_, model.activation_, x)
 
 
 def add_scores(graph: Graph, members: list[Member], x: str) -> str:
     """The weighted mean of the members' Phi V + intercept, n × C, in float64."""
-    x, bad = _made_finite(graph, x, members[0].layer.form.mean)
+    x = _made_finite(graph, x, members[0].layer.form.mean)
     intercept = np.sum([member.weight * member.intercept for member in members], axis=0)
-    total = graph.add("Add", bad, intercept)
+    total = graph.add("Add", graph.refused(), intercept)
     for member in members:
         layer = member.layer
         phi = add_features(graph, layer.form, layer.components, layer.activation, x)
@@ -53,20 +52,20 @@ def add_scores(graph: Graph, members: list[Member], x: str) -> str:
     return total
 
 
-def _made_finite(graph: Graph, x: str, mean: Array) -> tuple[str, str]:
-    """Inputs, and a column that is 0, or NaN for a row that is not finite.
+def _made_finite(graph: Graph, x: str, mean: Array) -> str:
+    """Inputs with means in place of what is not finite; such rows are refused.
 
-    Such a row goes on with means in place of what is not finite, because no cell of a table could
-    be found for NaN; its result becomes NaN by the column.
+    They go on, because no cell of a table could be found for NaN.
     """
     zero = graph.add("Mul", x, np.float64(0))
-    bad = graph.add("ReduceSum", zero, np.array([1]), keepdims=1)
-    return graph.add("Where", graph.add("IsNaN", zero), mean, x), bad
+    graph.refuse(graph.add("ReduceSum", zero, np.array([1]), keepdims=1))
+    return graph.add("Where", graph.add("IsNaN", zero), mean, x)
 
 
 def output_features(graph: Graph, model: RandomFeatures, x: str) -> None:
     """The output "features"."""
     phi = add_random_features(graph, model, x)
+    phi = graph.add("Add", phi, graph.cast(graph.refused(), graph.dtype))
     graph.output("features", phi, graph.dtype, "n", model.components_.shape[1])
 
 

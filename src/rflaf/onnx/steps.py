@@ -22,8 +22,10 @@ from sklearn.preprocessing import (
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf.estimators import RandomFeatures
+from rflaf.frames.encoder import ColumnEncoder
 from rflaf.onnx.graph import Graph
 from rflaf.onnx.models import add_random_features
+from rflaf.onnx.table_inputs import add_matrix
 
 Array = NDArray[Any]
 
@@ -37,6 +39,8 @@ def add_step(graph: Graph, name: str, step: Any, x: str) -> str:
     if add is None:
         raise _refused(name, step, f"Expected one of: {', '.join(t.__name__ for t in STEPS)}.")
     check_is_fitted(step)
+    if type(step) not in _PASSED_ON:
+        graph.refuse_infinite(x)  # all of them raise there
     return add(graph, name, step, x)
 
 
@@ -92,7 +96,8 @@ def _add_max_abs_scaler(graph: Graph, name: str, step: MaxAbsScaler, x: str) -> 
 
 
 def _clipped(graph: Graph, x: str, low: float, high: float) -> str:
-    return graph.add("Clip", x, np.float64(low), np.float64(high))
+    clipped = graph.add("Clip", x, np.float64(low), np.float64(high))
+    return graph.add("Where", graph.add("IsNaN", x), x, clipped)  # as NumPy does
 
 
 def _add_function_transformer(graph: Graph, name: str, step: FunctionTransformer, x: str) -> str:
@@ -127,8 +132,9 @@ def _add_one_hot_encoder(graph: Graph, name: str, step: OneHotEncoder, x: str) -
             raise _refused(name, step, why)
         hot = _equal(graph, name, step, graph.columns(x, [k]), given.astype(np.float64))
         hot = graph.cast(hot, np.float64)
-        if step.handle_unknown == "error":  # a graph cannot raise: 0 / 0 makes the row NaN
-            hot = graph.add("Div", hot, graph.add("ReduceSum", hot, np.array([1]), keepdims=1))
+        if step.handle_unknown == "error":  # a graph cannot raise: 0 / 0 refuses the row
+            found = graph.add("ReduceSum", hot, np.array([1]), keepdims=1)
+            graph.refuse(graph.add("Sub", graph.add("Div", found, found), np.float64(1)))
         dropped = None if step.drop_idx_ is None else step.drop_idx_[k]
         if dropped is not None:
             hot = graph.columns(hot, np.delete(np.arange(len(given)), dropped))
@@ -155,7 +161,16 @@ def _add_random_features(graph: Graph, name: str, step: RandomFeatures, x: str) 
     return graph.cast(add_random_features(graph, step, x), np.float64)
 
 
+def _add_column_encoder(graph: Graph, name: str, step: ColumnEncoder, x: str) -> str:
+    if not step.is_numeric:
+        raise _refused(name, step, "It has categories or dates, and is not the first step.")
+    return add_matrix(graph, step, x)
+
+
+# What leaves it to others to look at the values
+_PASSED_ON = (ColumnTransformer, FunctionTransformer, Pipeline)
 STEPS: dict[type, Callable[[Graph, str, Any, str], str]] = {
+    ColumnEncoder: _add_column_encoder,
     ColumnTransformer: _add_column_transformer,
     FunctionTransformer: _add_function_transformer,
     MaxAbsScaler: _add_max_abs_scaler,

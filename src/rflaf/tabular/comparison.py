@@ -14,8 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rflaf.estimators import RFLAFClassifier, RFLAFRegressor
-from rflaf.tabular.columns import TableError, prepare
-from rflaf.tabular.model import split_target, table_pipeline
+from rflaf.frames.encoder import ColumnEncoder
+from rflaf.tabular.columns import TableError
+from rflaf.tabular.splitting import split_target
 
 PENALTIES = np.logspace(-4, 4, 17)
 
@@ -49,21 +50,22 @@ def compare_models(
     drop: Sequence[str] = (),
     n_components: int | str = "auto",
     folds: int = 5,
-    seed: int | None = 0,
+    strict: bool = False,
+    random_state: int | None = 0,
 ) -> Iterator[Comparison]:
     """Learned and fixed activations, a linear model and gradient boosting, one after the other.
 
     "Fixed" random features have ReLU or tanh as their activation, no metric and no ranks of the
     inputs; their number, members and penalty are chosen as RFLAF's are. All models get the same
-    columns and the same folds.
+    columns, which ColumnEncoder makes numbers of, and the same folds.
 
     Parameters
     ----------
-    table, target, task, drop, n_components
+    table, target, task, drop, n_components, strict
         As for `fit_table`.
     folds : int
         At least 2. The score is R² or the accuracy.
-    seed : int, optional
+    random_state : int, optional
 
     Examples
     --------
@@ -74,18 +76,18 @@ def compare_models(
     >>> next(lines).model
     'RFLAF, learned activation'
     """
-    table, chosen, columns = split_target(table, target, task, drop)
-    if not 2 <= folds <= len(table):
-        raise TableError(f"'folds' must be between 2 and the {len(table)} rows. Got {folds}.")
-    rows, classes = prepare(table, columns), chosen.name == "classification"
-    splitter: Any = KFold(folds, shuffle=True, random_state=seed)
+    rows, chosen = split_target(table, target, task, drop, strict)
+    if not 2 <= folds <= len(rows):
+        raise TableError(f"'folds' must be between 2 and the {len(rows)} rows. Got {folds}.")
+    classes = chosen.name == "classification"
+    splitter: Any = KFold(folds, shuffle=True, random_state=random_state)
     if classes:
         if np.unique(chosen.values, return_counts=True)[1].min() < folds:
             raise TableError(f"A class of {target!r} has fewer than {folds} rows, one per fold.")
-        splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    for name, model in _models(classes, n_components, seed).items():
+        splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
+    for name, model in _models(classes, n_components, random_state).items():
         found = cross_validate(
-            table_pipeline(columns, model),
+            model,
             rows,
             chosen.values,
             cv=splitter,
@@ -94,7 +96,7 @@ def compare_models(
         )
         yield Comparison(
             name,
-            "accuracy" if classes else "R²",
+            "accuracy" if classes else "r2",
             tuple(map(float, found["test_score"])),
             float(np.mean(found["fit_time"])),
             float(np.mean(found["score_time"])),
@@ -105,6 +107,7 @@ def _models(classes: bool, n_components: int | str, seed: int | None) -> dict[st
     kind: Any = RFLAFClassifier if classes else RFLAFRegressor
     linear: Any = LogisticRegression(max_iter=1000) if classes else RidgeCV(PENALTIES)
     boosting: Any = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+    encoder = ColumnEncoder(target_type="classes" if classes else "numbers", random_state=seed)
     fixed = {
         f"random features, {name}": kind(
             n_components, activation=name, metric="none", input_form="raw", random_state=seed
@@ -114,6 +117,6 @@ def _models(classes: bool, n_components: int | str, seed: int | None) -> dict[st
     return {
         "RFLAF, learned activation": kind(n_components, random_state=seed),
         **fixed,
-        "linear": make_pipeline(StandardScaler(), linear),
-        "gradient boosting": boosting(random_state=seed),
+        "linear": make_pipeline(encoder, StandardScaler(), linear),
+        "gradient boosting": make_pipeline(encoder, boosting(random_state=seed)),
     }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
+import itertools
 import os
+import re
 import warnings
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,13 +18,15 @@ from rflaf.files import write_whole
 from rflaf.tabular.columns import TableError, pandas
 
 TABLES = (".csv", ".csv.gz", ".parquet")
+SEPARATORS = (",", ";", "\t", "|")  # that are looked for, in this order
+_LINES_LOOKED_AT = 100
 Missing = Sequence[str] | Mapping[str, Sequence[str]]
 
 
 def read_table(
     path: str | os.PathLike[str],
     *,
-    separator: str = ",",
+    separator: str | None = None,
     missing: Missing = (),
     strings: Iterable[str] = (),
 ) -> Any:
@@ -30,8 +35,10 @@ def read_table(
     Parameters
     ----------
     path : str or path
-    separator : str
-        Between the fields of a CSV file.
+    separator : str, optional
+        Between the fields of a CSV file. None: a comma, or a semicolon, a tab or a bar where all
+        of the first lines have as many of them. Numbers such as 1,5 are read in tables with
+        semicolons, unless there are numbers with points.
     missing : sequence of str, or one for each column by its name
         What stands for a missing value in a CSV file, besides an empty field, "NA", "null" and the
         like.
@@ -53,15 +60,15 @@ def read_table(
     ...     read_table(path, missing=["?"])["b"].isna().tolist()
     [False, True]
     """
-    pandas()  # says what to install before anything else goes wrong
     path = Path(path)
     ending = _ending(path, "read")
     if not path.is_file():
         raise TableError(f"There is no file '{path}'.")
+    pandas()  # says what to install before anything else goes wrong
     if ending == ".parquet":
         table = _read_parquet(path)
     else:
-        separator = _checked_separator(separator)
+        separator = None if separator is None else _checked_separator(separator)
         table = _read_csv(path, separator, missing, set(strings))
     if len(table) == 0:
         raise TableError(f"'{path}' has no rows.")
@@ -85,9 +92,19 @@ def write_table(table: Any, path: str | os.PathLike[str]) -> None:
     write_whole(path, data)
 
 
-def check_output(path: str | os.PathLike[str], endings: Sequence[str] = TABLES) -> str:
-    """The ending of a file that can be written; an error before the work and not after it."""
+def check_output(
+    path: str | os.PathLike[str],
+    endings: Sequence[str] = TABLES,
+    inputs: Sequence[str | os.PathLike[str]] = (),
+) -> str:
+    """The ending of a file that can be written; an error before the work and not after it.
+
+    Files that are read for it, `inputs`, are not to be replaced.
+    """
     path = Path(path)
+    for given in map(Path, inputs):
+        if path.exists() and given.exists() and path.samefile(given):
+            raise TableError(f"'{path}' is read for this, and would be replaced.")
     ending = _ending(path, "written", endings)
     if path.is_dir():
         raise TableError(f"'{path}' is a folder. Expected the name of a file.")
@@ -118,10 +135,10 @@ def _checked_separator(separator: str) -> str:
     return separator
 
 
-def _read_csv(path: Path, separator: str, missing: Missing, strings: set[str]) -> Any:
+def _read_csv(path: Path, separator: str | None, missing: Missing, strings: set[str]) -> Any:
     pd = pandas()
-    common = {"sep": separator, "encoding": "utf-8-sig"}
     try:
+        common = {**_dialect(path, separator), "encoding": "utf-8-sig"}
         head = pd.read_csv(
             path, header=None, nrows=1, dtype=str, keep_default_na=False, **common
         ).iloc[0]
@@ -146,6 +163,33 @@ def _read_csv(path: Path, separator: str, missing: Missing, strings: set[str]) -
         raise TableError(f"'{path}' is not UTF-8 text: {error}") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise TableError(f"'{path}' is not a whole gzip file: {error}") from error
+
+
+def _dialect(path: Path, separator: str | None) -> dict[str, Any]:
+    """The separator and the decimal point, by the first lines."""
+    opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        text = "".join(itertools.islice(file, _LINES_LOOKED_AT))
+
+    def fields(candidate: str) -> list[list[str]]:
+        try:
+            return [line for line in csv.reader(io.StringIO(text), delimiter=candidate) if line]
+        except csv.Error:
+            return []
+
+    if separator is None:
+        separator = ","
+        for candidate in SEPARATORS:
+            found = fields(candidate)[: _LINES_LOOKED_AT - 1]  # a last line may be cut off
+            if found and {len(line) for line in found} == {len(found[0])} != {1}:
+                separator = candidate
+                break
+    if separator != ";":
+        return {"sep": separator, "decimal": "."}
+    values = [value.strip() for line in fields(";")[1:] for value in line]
+    comma = any(re.fullmatch(r"[-+]?\d+,\d+", value) for value in values)
+    point = any(re.fullmatch(r"[-+]?\d+\.\d+", value) for value in values)
+    return {"sep": separator, "decimal": "," if comma and not point else "."}
 
 
 def _read_parquet(path: Path) -> Any:

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.tabular.columns import TableError, column_kind, explain
+from rflaf.frames.column import column_of
+from rflaf.frames.kinds import explain, kind_of
+from rflaf.tabular.columns import TableError
 
 FEW_VALUES = 20
 ROWS_A_VALUE = 10
@@ -49,12 +51,15 @@ def choose_task(target: Any, task: str = "auto") -> Task:
             "The 'task' parameter must be 'auto', 'regression' or 'classification'. "
             f"Got {task!r} instead."
         )
-    kind = column_kind(target)
+    column = column_of(target)
+    kind = kind_of(column)
+    if kind == "id":  # whatever it is called, somebody wants to know it
+        kind = "number"
+    if kind == "boolean" and column.numbers is None:
+        kind = "category"  # truth values as text stay text
     too_many = kind == "text" and target.nunique() > max(2, len(target) / 2)
     if too_many or kind in ("date", "almost number", "empty", "other"):
-        raise TableError(
-            f"{explain(target.name, kind, target)} The target must be numbers or classes."
-        )
+        raise TableError(f"{explain(column, kind)} The target must be numbers or classes.")
     if kind == "number":
         values = target.to_numpy(dtype=np.float64)
         if not np.isfinite(values).all():

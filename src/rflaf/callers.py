@@ -1,0 +1,15 @@
+"""Where a warning points to."""
+
+from __future__ import annotations
+
+import sys
+
+_INSIDE = ("rflaf", "sklearn")
+
+
+def caller_level() -> int:
+    """The `stacklevel` of a warning that points at the first line outside this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _INSIDE:
+        level, frame = level + 1, frame.f_back
+    return level

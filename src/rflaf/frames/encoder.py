@@ -1,0 +1,302 @@
+"""ColumnEncoder: columns of any kind as numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from rflaf.callers import caller_level
+from rflaf.frames.column import Column
+from rflaf.frames.kinds import LEFT_OUT, explain, kind_of
+from rflaf.frames.learning import (
+    date_parts,
+    learn_numbers,
+    level_part,
+    number_part,
+    target_matrix,
+)
+from rflaf.frames.opening import categorical_at, opened
+from rflaf.frames.parts import NumberPart, Part, columns_with_gaps
+
+Array = NDArray[Any]
+
+_MOST_CLASSES = 20  # whole numbers of more values are numbers, if nobody says otherwise
+CATEGORICAL = [StrOptions({"from_dtype"}), "array-like", None]
+
+
+class ColumnEncoder(TransformerMixin, BaseEstimator):
+    """Numbers from the columns of a frame: categories, gaps, dates, booleans.
+
+    Numbers stay as they are; missing ones become the median, with a column that says so where the
+    fit had some. Booleans are 0 and 1. A category becomes one-hot columns, with missing values as
+    a level, and rare levels together; above `one_hot_levels` levels it becomes the mean of the
+    target by level, shrunk towards that of all rows. Dates become days since the first, points on
+    circles for the times of the year, the week and the day where they vary, and the days since
+    another column of dates if there is one. Identifiers and free text are left out, with a warning.
+
+    RFLAFRegressor and RFLAFClassifier do this by themselves; it is for other models.
+
+    Parameters
+    ----------
+    categorical_features : "from_dtype", array-like or None
+        Which columns are categories. "from_dtype": those of a type for categories, and strings
+        that repeat. Names, numbers or a mask of columns: these, whatever they hold, besides those.
+        None: no column; strings that are no dates are refused.
+    one_hot_levels : int
+        Levels with one-hot columns at most. A level is rare below five rows; below a fortieth of
+        the rows, where they are fewer than 200.
+    target_type : {"auto", "classes", "numbers"}
+        What y is, for means by level. "auto": classes, unless it has numbers that are not whole or
+        more than 20 of them.
+    random_state : int, RandomState or None
+        Of the folds of `fit_transform`.
+
+    Attributes
+    ----------
+    kinds_ : list of str
+        The kind of each column, see `column_kind`.
+    parts_ : list
+        What becomes of the columns.
+    origin_ : array of int
+        The column that each of the results comes from.
+    n_features_in_, feature_names_in_
+        Of the fit; names if they were strings.
+
+    Notes
+    -----
+    `fit_transform` gives a row means of the target over other rows only: those outside its fold,
+    of five. `transform` gives means over all rows of the fit. In a column that had no missing value
+    in the fit, one counts as the median, or as a rare level. A level that the fit has not seen
+    counts as a rare one; without rare ones all its columns are zero. Its mean is that of all rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rflaf.frames import ColumnEncoder
+    >>> frame = pd.DataFrame({"size": [1.0, None, 3.0], "town": ["Bern", "Uri", "Bern"]})
+    >>> encoder = ColumnEncoder(categorical_features=["town"]).fit(frame)
+    >>> encoder.get_feature_names_out().tolist()
+    ['size', 'size_missing', 'town_Bern', 'town_Uri']
+    >>> encoder.transform(frame).tolist()
+    [[1.0, 0.0, 1.0, 0.0], [2.0, 1.0, 0.0, 1.0], [3.0, 0.0, 1.0, 0.0]]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "categorical_features": CATEGORICAL,
+        "one_hot_levels": [Interval(Integral, 1, None, closed="left")],
+        "target_type": [StrOptions({"auto", "classes", "numbers"})],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        categorical_features: Any = "from_dtype",
+        *,
+        one_hot_levels: int = 30,
+        target_type: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.categorical_features = categorical_features
+        self.one_hot_levels = one_hot_levels
+        self.target_type = target_type
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ColumnEncoder:
+        """Learn what the columns are; y is for categories of many levels."""
+        self._learn(X, y, sample_weight)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """The columns as numbers, where no row has seen its own target."""
+        return self._learn(X, y, sample_weight)
+
+    def transform(self, X: Any) -> Any:
+        """The columns as numbers, n × d'."""
+        check_is_fitted(self)
+        return self.encode(opened(self, X, reset=False, numeric=self.is_numeric))
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> Array:
+        """Set all fitted attributes; the fit's rows as `fit_transform` gives them."""
+        if sparse.issparse(X):
+            raise TypeError("ColumnEncoder takes frames and dense arrays. Got a sparse matrix.")
+        found = ColumnEncoder(self.categorical_features)  # nothing is set on self before the end
+        inputs = opened(found, X, reset=True)
+        if y is not None:
+            check_consistent_length(X, y)
+        given = np.empty((X.shape[0], 1)) if hasattr(X, "shape") else X
+        weights = _check_sample_weight(sample_weight, given, dtype=np.float64)
+        return self.learn(found, inputs, y, weights)
+
+    def learn(self, found: Any, inputs: Any, y: Any, weights: Array) -> Array:
+        """As `fit_transform`, for what `opened` has given; `found` is who knows its columns."""
+        named = categorical_at(found)
+        unseen: dict[int, Array] = {}
+        if isinstance(inputs, np.ndarray):
+            parts, kinds = _learn_matrix(inputs)
+        else:
+            kinds = _kinds(inputs, named, self.categorical_features is None)
+            _warn(inputs, kinds)
+            targets = None if y is None else target_matrix(y, self._has_classes(y))
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            rng = np.random.default_rng(seed)
+            parts, unseen = _learn_columns(
+                inputs, kinds, targets, weights, self.one_hot_levels, rng
+            )
+        if not parts:
+            raise ValueError("X has no column to learn from: all of them are empty or left out.")
+        names = ("n_features_in_", "feature_names_in_")
+        state = {name: vars(found)[name] for name in names if name in vars(found)}
+        state |= {"kinds_": kinds, "parts_": parts}
+        state["origin_"] = np.concatenate([part.origin for part in parts])
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        self.__dict__ = kept | state
+        return self.encode(inputs, unseen)
+
+    def _has_classes(self, y: Any) -> bool:
+        if self.target_type == "auto":
+            few = len(np.unique(y)) <= _MOST_CLASSES or np.asarray(y).dtype.kind not in "iuf"
+            return few and type_of_target(y) in ("binary", "multiclass")
+        return self.target_type == "classes"
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether all that is used of a table is numbers."""
+        return all(isinstance(part, NumberPart) and not len(part.lenient) for part in self.parts_)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether rows without gaps stay as they are."""
+        first = self.parts_[0]
+        return (
+            self.is_numeric
+            and isinstance(first, NumberPart)
+            and not len(first.flagged)
+            and len(first.at) == self.n_features_in_
+        )
+
+    def encode(self, inputs: Any, unseen: dict[int, Array] | None = None) -> Array:
+        """What `opened` has given, as numbers; for some parts, what has been found already."""
+        if isinstance(inputs, np.ndarray):
+            (part,) = self.parts_
+            return part.of_matrix(inputs)
+        found = [
+            part.encode(inputs) if unseen is None or k not in unseen else unseen[k]
+            for k, part in enumerate(self.parts_)
+        ]
+        x = np.hstack(found)
+        if not np.isfinite(x).all():
+            names = [inputs[k].name for k in np.unique(self.origin_[~np.isfinite(x).all(axis=0)])]
+            raise ValueError(f"Input X contains infinity in column {', '.join(map(repr, names))}.")
+        return x
+
+    def summed(self, shares: Array) -> Array:
+        """Shares of the results as shares of the columns."""
+        return np.bincount(self.origin_, shares, minlength=self.n_features_in_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Names of the results: "size", "size_missing", "town_Bern" and so on."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{k}" for k in range(self.n_features_in_)]
+        if input_features is not None:
+            if len(input_features) != self.n_features_in_ or (
+                hasattr(self, "feature_names_in_") and list(input_features) != list(names)
+            ):
+                raise ValueError(
+                    "input_features is not equal to feature_names_in_, or should have length equal "
+                    f"to number of features ({self.n_features_in_}), got {len(input_features)}."
+                )
+            names = input_features
+        made = [name for part in self.parts_ for name in part.names(names)]
+        return np.array(made, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _learn_matrix(x: Array) -> tuple[list[Part], list[str]]:
+    empty = np.zeros(x.shape[1], bool)
+    spoilt = columns_with_gaps(x)
+    empty[spoilt] = np.isnan(x[:, spoilt]).all(axis=0)
+    at = np.flatnonzero(~empty)
+    kinds = ["empty" if gone else "number" for gone in empty]
+    if not len(at):
+        return [], kinds
+    given = x if len(at) == x.shape[1] else x[:, at]
+    return [learn_numbers(given, at, np.zeros(0, np.intp))], kinds
+
+
+def _kinds(columns: Sequence[Column], named: Iterable[int], refuse: bool) -> list[str]:
+    kinds = [kind_of(column) for column in columns]
+    for k in named:
+        if kinds[k] not in ("empty", "other"):
+            kinds[k] = "category"
+    if refuse and "category" in kinds:
+        name = columns[kinds.index("category")].name
+        raise ValueError(
+            f"Column {name!r} is a category, and 'categorical_features' is None. Expected "
+            "'from_dtype', or columns of numbers and dates only."
+        )
+    return kinds
+
+
+def _warn(columns: Sequence[Column], kinds: Sequence[str]) -> None:
+    """One warning for all columns of which something is not used."""
+    gone = [explain(c, kind) for c, kind in zip(columns, kinds) if kind in LEFT_OUT]
+    lenient = [explain(c, kind) for c, kind in zip(columns, kinds) if kind == "almost number"]
+    lenient = [text for text in lenient if "but for" in text]
+    said = []
+    if gone:
+        said.append(
+            f"{' '.join(gone)} {'They are' if len(gone) > 1 else 'It is'} left out. To keep a "
+            "column, name it in 'categorical_features' or make it a category."
+        )
+    if lenient:
+        said.append(f"{' '.join(lenient)} Entries that are no numbers count as missing.")
+    if said:
+        warnings.warn(" ".join(said), UserWarning, stacklevel=caller_level())
+
+
+def _learn_columns(
+    columns: list[Column],
+    kinds: Sequence[str],
+    targets: Array | None,
+    weights: Array,
+    one_hot_levels: int,
+    rng: np.random.Generator,
+) -> tuple[list[Part], dict[int, Array]]:
+    """The parts, and what those that have seen the targets give for the fit's rows."""
+
+    def of_kind(*wanted: str) -> list[int]:
+        return [k for k, kind in enumerate(kinds) if kind in wanted]
+
+    numbers, dates = of_kind("number", "boolean", "almost number"), of_kind("date")
+    parts: list[Part] = []
+    unseen: dict[int, Array] = {}
+    if numbers:
+        parts.append(number_part(columns, numbers, of_kind("almost number")))
+    for k in of_kind("category"):
+        part, found = level_part(k, columns[k], targets, weights, one_hot_levels, rng)
+        if found is not None:
+            unseen[len(parts)] = found
+        parts.append(part)
+    if dates:
+        parts += date_parts(columns, dates)
+    return parts, unseen

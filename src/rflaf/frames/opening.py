@@ -1,0 +1,107 @@
+"""X as an estimator is given it, checked: a matrix, or columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from rflaf.frames.column import Column, columns_of, is_frame, is_plain
+
+Array = NDArray[Any]
+
+FLOATS = [np.float64, np.float32]
+
+
+def has_columns(X: Any, categorical_features: Any, numeric: bool = True) -> bool:
+    """Whether X must be read column by column.
+
+    `numeric` says whether a fit has found numbers only, if there was one. An array of objects is
+    one of numbers unless somebody said that there are categories in it.
+    """
+    if is_frame(X):
+        return not numeric or is_listed(categorical_features) or not is_plain(X)
+    objects = getattr(getattr(X, "dtype", None), "kind", "") in ("O", "U", "S", "T")
+    return objects and (not numeric or is_listed(categorical_features))
+
+
+def opened(estimator: Any, X: Any, reset: bool, numeric: bool = True) -> Any:
+    """X as a matrix where all of it is numbers, else as columns; NaN may be among the numbers.
+
+    The estimator's columns are set, or compared with those of X, and errors have its name.
+    """
+    if has_columns(X, estimator.categorical_features, numeric):
+        if not is_frame(X):
+            X = np.asarray(check_array(X, dtype=None, ensure_all_finite=False))
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        for what, size in zip(("sample", "feature"), X.shape):
+            if size == 0:
+                raise ValueError(
+                    f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is "
+                    "required."
+                )
+        columns = columns_of(X)
+    else:
+        x = validate_data(estimator, X, reset=reset, dtype=FLOATS, ensure_all_finite="allow-nan")
+        if numeric and not is_listed(estimator.categorical_features):
+            return x
+        columns = columns_of(x)
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return columns
+    return [replace(column, name=str(name)) for column, name in zip(columns, names)]
+
+
+def count_rows(inputs: Any) -> int:
+    """The rows of what `opened` gives."""
+    if isinstance(inputs, np.ndarray):
+        return len(inputs)
+    return next((count for column in inputs if (count := column.count) is not None), 0)
+
+
+def some_rows(inputs: Sequence[Column], start: int, stop: int) -> list[Column]:
+    """Some rows of columns."""
+    return [column.rows(start, stop) for column in inputs]
+
+
+def is_listed(categorical_features: Any) -> bool:
+    """Whether columns are named there."""
+    return categorical_features is not None and not isinstance(categorical_features, str)
+
+
+def categorical_at(estimator: Any) -> set[int]:
+    """The columns that 'categorical_features' names, of an estimator that knows its columns."""
+    given = estimator.categorical_features
+    if not is_listed(given):
+        return set()
+    count = estimator.n_features_in_
+    listed = np.asarray(given)
+    if listed.dtype.kind == "b":
+        if listed.shape != (count,):
+            raise ValueError(
+                f"The 'categorical_features' must be a mask of {count} columns. Got one of shape "
+                f"{listed.shape} instead."
+            )
+        return set(np.flatnonzero(listed).tolist())
+    wanted = listed.ravel().tolist()
+    if listed.dtype.kind in "iu" or not wanted:
+        if wanted and not 0 <= min(wanted) <= max(wanted) < count:
+            raise ValueError(
+                f"The 'categorical_features' must be between 0 and {count - 1}. Got {wanted} "
+                "instead."
+            )
+        return set(map(int, wanted))
+    names = [str(name) for name in getattr(estimator, "feature_names_in_", [])]
+    for name in wanted:
+        if name not in names:
+            shown = ", ".join(map(repr, names[:20])) or "without names"
+            raise ValueError(
+                f"The 'categorical_features' must be columns of X. Got {name!r} instead; the "
+                f"columns are {shown}."
+            )
+    return {k for k, name in enumerate(names) if name in wanted}

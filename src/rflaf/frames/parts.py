@@ -1,0 +1,192 @@
+"""What becomes of columns: each part turns some of them into numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf.frames.column import DAY, Column
+from rflaf.frames.kinds import as_levels, as_numbers, as_times
+
+Array = NDArray[Any]
+
+YEAR = 365.2425  # days
+CIRCLES = ("year", "week", "day")
+DIGITS = 9  # of points on circles: the sines of 30° and 150° must be one value and not two
+
+
+@dataclass(frozen=True)
+class NumberPart:
+    """Numbers, with the fit's median for those that are missing, and columns that say which were.
+
+    Attributes
+    ----------
+    at : array of int
+        The columns.
+    medians : array of float
+        For each of them.
+    flagged : array of int
+        Those among them that had missing values in the fit.
+    lenient : array of int
+        Those whose entries that are no numbers count as missing.
+    """
+
+    at: Array
+    medians: Array
+    flagged: Array
+    lenient: Array
+
+    @property
+    def origin(self) -> Array:
+        """The column that each of the results comes from."""
+        return np.concatenate([self.at, self.at[self.flagged]])
+
+    def names(self, names: Sequence[str]) -> list[str]:
+        """Names of the results."""
+        missing = [f"{names[k]}_missing" for k in self.at[self.flagged]]
+        return [*(names[k] for k in self.at), *missing]
+
+    def encode(self, columns: Sequence[Column]) -> Array:
+        """The columns' values, n × width."""
+        found = [as_numbers(columns[k], bool(np.isin(k, self.lenient))) for k in self.at]
+        return self.filled(np.column_stack(found))
+
+    def of_matrix(self, x: Array) -> Array:
+        """The same for a matrix, which is given back where there is nothing to do."""
+        whole = len(self.at) == x.shape[1]
+        return self.filled(x if whole else x[:, self.at])
+
+    def filled(self, x: Array) -> Array:
+        """Columns with their medians in place of NaN, and the indicators."""
+        flags = np.isnan(x[:, self.flagged]).astype(x.dtype)
+        spoilt = columns_with_gaps(x)
+        if len(spoilt):
+            x = x.copy()
+            some, medians = x[:, spoilt], self.medians[spoilt].astype(x.dtype)
+            x[:, spoilt] = np.where(np.isnan(some), medians, some)
+        return np.hstack([x, flags]) if flags.shape[1] else x
+
+
+def columns_with_gaps(x: Array) -> Array:
+    """The columns of a matrix that have NaN somewhere."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        likely = np.flatnonzero(np.isnan(x.sum(axis=0)))  # one pass, and no matrix of flags
+    return likely[np.isnan(x[:, likely]).any(axis=0)]
+
+
+@dataclass(frozen=True)
+class LevelPart:
+    """A category: a row of numbers for each level, for what is missing, and for the unknown.
+
+    Attributes
+    ----------
+    column : int
+    levels : list of str
+    values : array, (levels + 2) × width
+        The last two rows are those of missing values and of unknown levels.
+    made : tuple of str
+        What each of the results is: a level, or a mean of the target.
+    """
+
+    column: int
+    levels: list[str]
+    values: Array
+    made: tuple[str, ...]
+
+    @property
+    def origin(self) -> Array:
+        """The column that each of the results comes from."""
+        return np.full(self.values.shape[1], self.column)
+
+    def names(self, names: Sequence[str]) -> list[str]:
+        """Names of the results."""
+        return [f"{names[self.column]}_{made}" for made in self.made]
+
+    def encode(self, columns: Sequence[Column]) -> Array:
+        """The rows of the levels."""
+        codes, levels = as_levels(columns[self.column])
+        known = {level: k for k, level in enumerate(self.levels)}
+        missing, unknown = len(self.levels), len(self.levels) + 1
+        at = np.array([*(known.get(level, unknown) for level in levels), missing])
+        return self.values[at[codes]]
+
+
+@dataclass(frozen=True)
+class DatePart:
+    """Dates: days since the first, and points on circles for the year, the week and the day.
+
+    Attributes
+    ----------
+    column : int
+    first : float
+        The earliest of the fit, in seconds since 1970.
+    median : float
+        Of the days since the first; taken for what is missing, with the centre of the circles.
+    circles : tuple of str
+        Those that vary, of "year", "week" and "day".
+    flagged : bool
+        Whether dates were missing in the fit.
+    day_first : bool
+        How dates such as 1/2/2024 are read.
+    since : int
+        Another column of dates, to which the distance is given in days too; -1: none.
+    since_median : float
+        For a distance that is missing.
+    """
+
+    column: int
+    first: float
+    median: float
+    circles: tuple[str, ...]
+    flagged: bool
+    day_first: bool
+    since: int = -1
+    since_median: float = 0.0
+    since_day_first: bool = False
+
+    @property
+    def origin(self) -> Array:
+        """The column that each of the results comes from."""
+        width = 1 + 2 * len(self.circles) + (self.since >= 0) + self.flagged
+        return np.full(width, self.column)
+
+    def names(self, names: Sequence[str]) -> list[str]:
+        """Names of the results."""
+        name = names[self.column]
+        found = [f"{name}_days"]
+        found += [f"{name}_{circle}_{axis}" for circle in self.circles for axis in ("sin", "cos")]
+        found += [f"{name}_since_{names[self.since]}"] * (self.since >= 0)
+        return found + [f"{name}_missing"] * self.flagged
+
+    def encode(self, columns: Sequence[Column]) -> Array:
+        """The dates' numbers."""
+        times = as_times(columns[self.column], self.day_first)
+        missing = np.isnan(times)
+        found = [np.where(missing, self.median, (times - self.first) / DAY)]
+        for circle in self.circles:
+            angle = 2 * np.pi * phase(times, circle)
+            points = [np.round(axis(angle), DIGITS) for axis in (np.sin, np.cos)]
+            found += [np.where(missing, 0.0, point) for point in points]
+        if self.since >= 0:
+            apart = (times - as_times(columns[self.since], self.since_day_first)) / DAY
+            found.append(np.where(np.isnan(apart), self.since_median, apart))
+        if self.flagged:
+            found.append(missing.astype(np.float64))
+        return np.column_stack(found)
+
+
+def phase(times: Array, circle: str) -> Array:
+    """Where on the circle moments lie, from 0 to 1. The year's is off by a day at most."""
+    days = times / DAY
+    if circle == "year":
+        return np.mod(days, YEAR) / YEAR
+    if circle == "week":
+        return np.mod(np.floor(days), 7) / 7
+    return days - np.floor(days)
+
+
+Part = NumberPart | LevelPart | DatePart

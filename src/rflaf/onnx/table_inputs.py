@@ -1,0 +1,148 @@
+"""The columns of a table as parts of a graph, with one input each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf.frames.column import DAY
+from rflaf.frames.encoder import ColumnEncoder
+from rflaf.frames.kinds import as_levels, as_numbers, as_times
+from rflaf.frames.opening import count_rows, opened
+from rflaf.frames.parts import DIGITS, YEAR, DatePart, LevelPart, NumberPart
+from rflaf.onnx.graph import ML_DOMAIN, Graph
+
+Array = NDArray[Any]
+
+
+def column_inputs(encoder: ColumnEncoder) -> dict[int, str]:
+    """What each column that is used is given as: "number", "level" or "date"."""
+    found: dict[int, str] = {}
+    for part in encoder.parts_:
+        if isinstance(part, NumberPart):
+            found |= dict.fromkeys(part.at.tolist(), "number")
+        else:
+            found[part.column] = "level" if isinstance(part, LevelPart) else "date"
+    return dict(sorted(found.items()))
+
+
+def column_names(encoder: ColumnEncoder) -> list[str]:
+    """Names of the columns."""
+    unnamed = [f"x{k}" for k in range(encoder.n_features_in_)]
+    return [str(name) for name in getattr(encoder, "feature_names_in_", unnamed)]
+
+
+def column_values(owner: Any, encoder: ColumnEncoder, X: Any, dtype: str) -> dict[str, Array]:
+    """The inputs of a graph for rows X, of an estimator and its encoder."""
+    columns = opened(owner, X, reset=False, numeric=False)
+    names, count = column_names(encoder), count_rows(columns)
+    day_first = {p.column: p.day_first for p in encoder.parts_ if isinstance(p, DatePart)}
+    found = {}
+    for k, kind in column_inputs(encoder).items():
+        values: Array
+        if kind == "number":
+            values = as_numbers(columns[k], odd_are_missing=True).astype(dtype)
+        elif kind == "date":
+            values = as_times(columns[k], day_first[k])
+        else:
+            codes, levels = as_levels(columns[k])
+            values = np.array([*levels, ""], dtype=object)[codes]
+        found[names[k]] = values.reshape(count, 1)
+    return found
+
+
+def add_columns(graph: Graph, encoder: ColumnEncoder) -> str:
+    """What the encoder makes of the columns, n × d' in float64; each is an input of its own."""
+    names, tensors = column_names(encoder), {}
+    dtypes: dict[str, Any] = {"number": graph.dtype, "level": np.object_, "date": np.float64}
+    for k, kind in column_inputs(encoder).items():
+        tensors[k] = graph.input(names[k], dtypes[kind], "n", 1)
+    parts = []
+    for part in encoder.parts_:
+        if isinstance(part, NumberPart):
+            given = [tensors[k] for k in part.at.tolist()]
+            x = graph.add("Concat", *given, axis=1) if len(given) > 1 else given[0]
+            parts.append(add_numbers(graph, part, graph.cast(x, np.float64)))
+        elif isinstance(part, LevelPart):
+            parts.append(_add_levels(graph, part, tensors[part.column]))
+        else:
+            parts.append(_add_dates(graph, part, tensors))
+    return graph.add("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+
+
+def add_matrix(graph: Graph, encoder: ColumnEncoder, x: str) -> str:
+    """What the encoder makes of a matrix of numbers."""
+    (part,) = encoder.parts_
+    if len(part.at) < encoder.n_features_in_:
+        graph.refuse_infinite(x)  # in any column, as the estimator does
+        x = graph.columns(x, part.at)
+    return add_numbers(graph, part, x)
+
+
+def add_numbers(graph: Graph, part: NumberPart, x: str) -> str:
+    """Medians in place of NaN, and indicators."""
+    graph.refuse_infinite(x)
+    missing = graph.add("IsNaN", x)
+    filled = graph.add("Where", missing, part.medians.astype(np.float64), x)
+    if not len(part.flagged):
+        return filled
+    flags = graph.cast(graph.columns(missing, part.flagged), np.float64)
+    return graph.add("Concat", filled, flags, axis=1)
+
+
+def _add_levels(graph: Graph, part: LevelPart, x: str) -> str:
+    """The row of each level; an empty string is a missing value."""
+    count = len(part.levels)
+    row = graph.add(
+        "LabelEncoder",
+        x,
+        domain=ML_DOMAIN,
+        keys_strings=(*part.levels, ""),
+        values_int64s=tuple(range(count + 1)),
+        default_int64=count + 1,
+    )
+    row = graph.add("Squeeze", row, np.array([1]))
+    return graph.add("Gather", part.values.astype(np.float64), row, axis=0)
+
+
+def _add_dates(graph: Graph, part: DatePart, tensors: dict[int, str]) -> str:
+    x = tensors[part.column]
+    graph.refuse_infinite(x)
+    missing = graph.add("IsNaN", x)
+    x = graph.add("Where", missing, np.float64(part.first), x)
+    since_first = graph.add("Div", graph.add("Sub", x, np.float64(part.first)), np.float64(DAY))
+    found = [graph.add("Where", missing, np.float64(part.median), since_first)]
+    days = graph.add("Div", x, np.float64(DAY))
+    for circle in part.circles:
+        angle = graph.add("Mul", _PHASES[circle](graph, days), np.float64(2 * np.pi))
+        points = [_rounded(graph, graph.add(axis, angle)) for axis in ("Sin", "Cos")]
+        found += [graph.add("Where", missing, np.float64(0), point) for point in points]
+    if part.since >= 0:
+        apart = graph.add("Sub", tensors[part.column], tensors[part.since])
+        apart = graph.add("Div", apart, np.float64(DAY))
+        unknown = graph.add("IsNaN", apart)
+        found.append(graph.add("Where", unknown, np.float64(part.since_median), apart))
+    if part.flagged:
+        found.append(graph.cast(missing, np.float64))
+    return graph.add("Concat", *found, axis=1) if len(found) > 1 else found[0]
+
+
+def _rounded(graph: Graph, x: str) -> str:
+    unit = np.float64(10**DIGITS)
+    return graph.add("Div", graph.add("Round", graph.add("Mul", x, unit)), unit)
+
+
+def _turns(graph: Graph, x: str, period: float) -> str:
+    """How far into its period x is, from 0 to 1."""
+    turns = graph.add("Div", x, np.float64(period))
+    return graph.add("Sub", turns, graph.add("Floor", turns))
+
+
+_PHASES: dict[str, Callable[[Graph, str], str]] = {
+    "year": lambda graph, days: _turns(graph, days, YEAR),
+    "week": lambda graph, days: _turns(graph, graph.add("Floor", days), 7.0),
+    "day": lambda graph, days: _turns(graph, days, 1.0),
+}

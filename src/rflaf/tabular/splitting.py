@@ -1,0 +1,66 @@
+"""A table into the column to learn and the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rflaf.frames.column import columns_of
+from rflaf.frames.kinds import explain, kind_of
+from rflaf.tabular.columns import TableError, listed
+from rflaf.tabular.task import Task, choose_task
+
+_STRICT = ("number", "boolean", "category", "empty")
+
+
+def split_target(
+    table: Any, target: str, task: str = "auto", drop: Sequence[str] = (), strict: bool = False
+) -> tuple[Any, Task]:
+    """The other columns of rows that have a target, and the task with its values.
+
+    Raises
+    ------
+    TableError
+        If the target is not there or cannot be learned, if a column has infinite values, or, with
+        `strict`, dates, identifiers or free text. It names the columns.
+    """
+    if hasattr(table, "to_pandas"):  # of polars
+        table = table.to_pandas()
+    for name in (target, *drop):
+        if name not in table.columns:
+            known = ", ".join(map(repr, table.columns[:20]))
+            raise TableError(f"The table has no column {name!r}. Its columns are {known}.")
+    twice = table.columns[table.columns.duplicated()]
+    if len(twice):
+        raise TableError(f"The table has several columns of the name {str(twice[0])!r}.")
+    if target in drop:
+        raise TableError(f"The target {target!r} cannot be dropped.")
+    table = table[table[target].notna()]
+    if len(table) == 0:
+        raise TableError(f"The target {target!r} is missing in all rows.")
+    chosen = choose_task(table[target], task)
+    rows = table.drop(columns=[target, *drop])
+    if rows.shape[1] == 0:
+        raise TableError("The table has no column to learn from besides the target.")
+    rows.columns = rows.columns.map(str)
+    _check_columns(rows, strict)
+    return rows, chosen
+
+
+def _check_columns(table: Any, strict: bool) -> None:
+    columns = columns_of(table)
+    infinite = [c.name for c in columns if c.numbers is not None and np.isinf(c.numbers).any()]
+    if infinite:
+        raise TableError(f"Infinite values in {listed(infinite)}.", infinite)
+    if not strict:
+        return
+    kinds = [(column, kind_of(column)) for column in columns]
+    refused = [(column, kind) for column, kind in kinds if kind not in _STRICT]
+    if refused:
+        reasons = " ".join(explain(column, kind) for column, kind in refused)
+        raise TableError(
+            f"{reasons} With 'strict' a table has numbers, booleans and categories only.",
+            [column.name for column, _ in refused],
+        )

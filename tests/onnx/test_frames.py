@@ -1,0 +1,98 @@
+"""Graphs of models that were fitted on frames: an input per column."""
+
+import numpy as np
+import onnx
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from rflaf import RFLAFClassifier, RFLAFRegressor
+from rflaf.frames import ColumnEncoder
+from rflaf.onnx import export, inputs
+from tests.frames.conftest import mixed_frame, spoilt_rows
+from tests.onnx.conftest import DTYPES, SMALL, assert_close, session
+
+
+def results(path, given):
+    graph = session(path.read_bytes())
+    names = [output.name for output in graph.get_outputs()]
+    return dict(zip(names, graph.run(names, given), strict=True))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_categories_gaps_and_dates(dtype, tmp_path):
+    frame, y = mixed_frame()
+    model, path = RFLAFRegressor(**SMALL).fit(frame, y), tmp_path / "model.onnx"
+    export(model, path, dtype=dtype, check=frame)
+    described = {i.name: (i.type, i.shape) for i in session(path.read_bytes()).get_inputs()}
+    number = "tensor(float)" if dtype == "float32" else "tensor(double)"
+    assert described == {
+        "size": (number, ["n", 1]),
+        "wet": (number, ["n", 1]),
+        "town": ("tensor(string)", ["n", 1]),
+        "zone": ("tensor(string)", ["n", 1]),
+        "day": ("tensor(double)", ["n", 1]),
+        "until": ("tensor(double)", ["n", 1]),
+    }
+    rows = spoilt_rows(frame)  # unknown levels, and gaps where the fit had none
+    got = results(path, inputs(model, rows, dtype=dtype))["prediction"]
+    assert_close(got, model.predict(rows))
+    other = results(path, inputs(model, pl.from_pandas(frame[:9]), dtype=dtype))["prediction"]
+    assert_close(other, model.predict(frame[:9]))
+
+
+def test_inputs_by_hand(tmp_path):
+    frame, y = mixed_frame()
+    model, path = RFLAFRegressor(**SMALL).fit(frame, y), tmp_path / "model.onnx"
+    export(model, path)
+    seconds = (frame[["day", "until"]] - pd.Timestamp("1970-01-01")) / pd.Timedelta("1s")
+    given = {
+        "size": frame[["size"]].to_numpy("float32"),
+        "wet": frame[["wet"]].to_numpy("float32"),
+        "town": frame[["town"]].fillna("").to_numpy(object),
+        "zone": frame[["zone"]].to_numpy(object),
+        "day": seconds[["day"]].to_numpy(),
+        "until": seconds[["until"]].to_numpy(),
+    }
+    assert_close(results(path, given)["prediction"], model.predict(frame))
+    given["size"] = np.where(np.arange(len(frame))[:, None] == 3, np.float32(np.inf), given["size"])
+    assert np.isnan(results(path, given)["prediction"]).nonzero()[0].tolist() == [3]
+
+
+def test_classes_and_pipelines(tmp_path):
+    frame, y = mixed_frame()
+    labels = np.where(y > np.median(y), "more", "less")
+    path = tmp_path / "model.onnx"
+    last = RFLAFClassifier(**SMALL)
+    for model in (last, make_pipeline(ColumnEncoder(random_state=0), StandardScaler(), last)):
+        model.fit(frame, labels)
+        export(model, path, check=frame)
+        found = results(path, inputs(model, frame))
+        assert_close(found["probabilities"], model.predict_proba(frame))
+        assert set(found["label"]) == {"more", "less"}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ranks_of_points_on_circles(dtype, tmp_path):
+    """Six o'clock in two ways: sines that differ in their last digit have one rank."""
+    frame, y = mixed_frame()
+    model = RFLAFRegressor(**SMALL, input_form="both").fit(frame[["day", "until"]], y)
+    export(model, tmp_path / "model.onnx", dtype=dtype, check=frame[["day", "until"]])
+
+
+def test_names_that_clash(tmp_path):
+    frame, y = mixed_frame()
+    model = RFLAFRegressor(**SMALL).fit(frame.rename(columns={"size": "prediction"}), y)
+    with pytest.raises(ValueError, match="'prediction' cannot be an input"):
+        export(model, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_strings_need_another_domain(tmp_path):
+    frame, y = mixed_frame()
+    for columns, domains in ((["size"], {""}), (["size", "town"], {"", "ai.onnx.ml"})):
+        export(RFLAFRegressor(**SMALL).fit(frame[columns], y), tmp_path / "model.onnx")
+        proto = onnx.load(tmp_path / "model.onnx")
+        assert {o.domain for o in proto.opset_import} == domains
