@@ -216,6 +216,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             and "members_" in vars(self)
             and "feature_names_in_" not in vars(self)
             and X.shape[1] == self.n_features_in_
+            and (self.encoder_ is None or self.encoder_.is_identity)
             and bool(np.isfinite(X).all())
         )
 

@@ -296,8 +296,10 @@ def mix_teams(loss: Callable[[Array], float], seats: Sequence[Seat]) -> Array:
         parts = parts + np.eye(count)[int(np.argmin(losses))]
         if min(losses) < best:
             best, chosen = min(losses), parts / total
-    chosen = np.where(chosen < _LEAST_PART, 0.0, chosen)
-    return chosen / chosen.sum()
+    kept = chosen >= _LEAST_PART
+    if not np.any(kept & ~np.array(linear)):
+        kept |= chosen == np.max(np.where(linear, 0.0, chosen))
+    return np.where(kept, chosen, 0.0) / chosen[kept].sum()
 
 
 def weighted(members: list[Member], weights: Array) -> list[Member]:
