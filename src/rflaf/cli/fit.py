@@ -20,6 +20,7 @@ from rflaf.cli.options import (
     Target,
     TaskName,
     TaskOption,
+    require_skops,
 )
 
 
@@ -49,13 +50,13 @@ def fit(
     strict: Strict = False,
 ) -> None:
     """Learn one column of a table from the others, and write the model to a file."""
-    from rflaf.io import require_skops
-    from rflaf.pages.html import require_jinja2
     from rflaf.tabular import check_output, read_table, split_target
 
     require_skops()  # before the work, and not after it
     check_output(out, [".skops"])
     if report is not None:
+        from rflaf.pages.html import require_jinja2
+
         require_jinja2()
         check_output(report, [".html"])
     with working(f"Reading {table}"):

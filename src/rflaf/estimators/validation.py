@@ -122,7 +122,7 @@ class InputCheck:
 
     def arrays(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         """All rows, checked at once, and encoded."""
-        if self.classes:
+        if self.classes and y is not None:
             _check_missing(np.asarray(y))
         numbers: dict[str, Any] = {} if self.classes else {"multi_output": True, "y_numeric": True}
         X = dense_for(self.encoder, X)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from rflaf.report.evidence import Evidence, TrainingRows
-from rflaf.report.given_rows import Column
+from rflaf.report.given_rows import GivenColumn
 
 Array = NDArray[Any]
 
@@ -73,7 +73,7 @@ def fit_baselines(
 class Encoding:
     """A column as numbers: standardised with gaps filled, or one column per common level."""
 
-    def __init__(self, column: Column, rows: Array) -> None:
+    def __init__(self, column: GivenColumn, rows: Array) -> None:
         values = column.values[rows]
         self._category = column.kind == "category"
         if self._category:

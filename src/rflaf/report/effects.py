@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rflaf.pages import Bar, BarList, Histogram, Line, Panel, Section, Subsection
 from rflaf.pages.svg import ticks
 from rflaf.report.evidence import Evidence
-from rflaf.report.given_rows import FEW_VALUES, Column
+from rflaf.report.given_rows import FEW_VALUES, GivenColumn
 from rflaf.report.subject import Subject
 from rflaf.report.wording import figure
 
@@ -41,7 +41,7 @@ class Effect:
         Values that are not shown.
     """
 
-    column: Column
+    column: GivenColumn
     at: Array
     mean: Array
     counts: Array | None = None

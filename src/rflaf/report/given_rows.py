@@ -25,7 +25,7 @@ _DAY = 86400.0  # seconds
 
 
 @dataclass(frozen=True)
-class Column:
+class GivenColumn:
     """What a column holds.
 
     Attributes
@@ -85,7 +85,7 @@ class GivenRows:
             )
         self.X = X
         self.count, self.width = int(shape[0]), int(shape[1])
-        self._columns: dict[int, Column] = {}
+        self._columns: dict[int, GivenColumn] = {}
 
     @property
     def names(self) -> list[str] | None:
@@ -119,7 +119,7 @@ class GivenRows:
         part[:, j] = self.X[donors, j]
         return part
 
-    def column(self, j: int, name: str) -> Column:
+    def column(self, j: int, name: str) -> GivenColumn:
         """What column j holds."""
         if j not in self._columns:
             self._columns[j] = as_column(self._values(j), name)
@@ -141,7 +141,7 @@ class GivenRows:
         return series.to_numpy(dtype=series.dtype if kind == "m" else object)
 
 
-def as_column(values: Array, name: str) -> Column:
+def as_column(values: Array, name: str) -> GivenColumn:
     """Values as floats, where they are numbers or times, else as strings.
 
     Examples
@@ -153,23 +153,23 @@ def as_column(values: Array, name: str) -> Column:
     """
     kind = values.dtype.kind
     if kind in "iuf":
-        return Column(name, "number", values.astype(np.float64))
+        return GivenColumn(name, "number", values.astype(np.float64))
     if kind in "Mm":
         seconds = values.astype(f"{kind}8[us]").astype(np.float64) / 1e6
         seconds[np.isnat(values)] = np.nan
         if kind == "m":
-            return Column(name, "number", seconds / _DAY)
-        return Column(name, "date", 1970.0 + seconds / _DAY / DAYS_OF_A_YEAR)
+            return GivenColumn(name, "number", seconds / _DAY)
+        return GivenColumn(name, "date", 1970.0 + seconds / _DAY / DAYS_OF_A_YEAR)
     if kind == "b":
-        return Column(name, "category", values.astype(str).astype(object))
+        return GivenColumn(name, "category", values.astype(str).astype(object))
     found = [None if _is_missing(value) else value for value in values.tolist()]
     there = [value for value in found if value is not None]
     if there and all(isinstance(v, Number) and not isinstance(v, bool) for v in there):
         numbers = [np.nan if value is None else float(value) for value in found]
-        return Column(name, "number", np.array(numbers, np.float64))
+        return GivenColumn(name, "number", np.array(numbers, np.float64))
     texts = np.empty(len(found), object)
     texts[:] = [None if value is None else str(value) for value in found]
-    return Column(name, "category", texts)
+    return GivenColumn(name, "category", texts)
 
 
 def _is_missing(value: Any) -> bool:

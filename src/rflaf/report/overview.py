@@ -15,7 +15,7 @@ from rflaf.fitting import describe_members
 from rflaf.pages import Cell, KeyFigure, Section, Subsection, TableView
 from rflaf.report.baselines import MOST_COLUMNS, Baselines
 from rflaf.report.evidence import Evidence, TrainingRows
-from rflaf.report.given_rows import Column
+from rflaf.report.given_rows import GivenColumn
 from rflaf.report.number_sections import coverage_of
 from rflaf.report.scores import LOWER_IS_BETTER, class_scores, number_scores, score_error
 from rflaf.report.subject import Subject
@@ -236,7 +236,7 @@ def column_section(overview: Overview) -> Section:
     return Section("columns", "", title, (subsection,), (note,))
 
 
-def _column_cells(column: Column) -> list[Cell]:
+def _column_cells(column: GivenColumn) -> list[Cell]:
     gone = 1 - float(column.present.mean())
     missing = Cell(f"{gone:.1%}" if gone else "", gone)
     if column.kind == "category":

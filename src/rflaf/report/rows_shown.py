@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rflaf.pages import Cell, TableView
 from rflaf.report.evidence import Evidence
-from rflaf.report.given_rows import Column
+from rflaf.report.given_rows import GivenColumn
 from rflaf.report.wording import day_text, evenly
 
 Array = NDArray[Any]
@@ -44,7 +44,7 @@ def shown_rows(
     return TableView("Rows", names_shown, tuple(rows), (False, *kinds), right=True)
 
 
-def _entries(column: Column, places: list[int]) -> list[Cell]:
+def _entries(column: GivenColumn, places: list[int]) -> list[Cell]:
     values = column.values[places].tolist()
     if column.kind == "category":
         return [Cell("" if value is None else _short(value)) for value in values]
