@@ -33,7 +33,7 @@ unit: $(VENV)/.dev
 
 # The site in build/site: broken links and undocumented public names are errors.
 docs: $(VENV)/.docs
-	DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	$(BIN)/python tools/check_site.py build/site
 
 # The wheel, and not the source tree, is what users get: import all of it from elsewhere.

@@ -73,7 +73,7 @@ class Basis(ABC):
         return self._stack(as_float(z), 1)
 
     def combine(self, coefficients: Array, z: Array, order: int = 0) -> Array:
-        """sum_i a_i B_i(z), or its derivative, without the N-fold array of the values."""
+        """sum_i a_i B_i(z), or with order=1 its derivative, in memory that does not grow with N."""
         flat = z.reshape(-1)
         total = np.zeros_like(flat)
         with np.errstate(invalid="ignore", over="ignore"):

@@ -34,7 +34,7 @@ def _gelu_slope(z: Array) -> Array:
     return np.where(np.isinf(z), ndtr(z), ndtr(z) + z * _gaussian(z) / np.sqrt(2 * np.pi))
 
 
-# name: (function, derivative); all of them NumPy or SciPy ufuncs over a float array
+# NumPy and SciPy ufuncs over a float array
 FIXED_ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
     "relu": (lambda z: np.maximum(z, z.dtype.type(0)), _relu_slope),
     "cos": (np.cos, lambda z: -np.sin(z)),
@@ -49,6 +49,7 @@ FIXED_ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], A
     ),
     "gaussian": (_gaussian, lambda z: np.where(np.isinf(z), 0 * _gaussian(z), -z * _gaussian(z))),
 }
+"""Name of each fixed activation, with its function and derivative."""
 
 
 @final

@@ -41,7 +41,7 @@ def names(available: bool | None = None) -> tuple[str, ...]:
 
 
 def info(name: str) -> Info:
-    """What is known of a data set without reading it.
+    """What is known about the data set `name` without reading it.
 
     Examples
     --------

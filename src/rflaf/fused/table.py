@@ -26,6 +26,7 @@ Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 
 DEFAULT_TOL = 2e-6
+"""Error of a table relative to the largest |sigma|, unless another is asked for."""
 MAX_CELLS = 1 << 18
 _FARTHEST = 1 << 19  # cells from zero
 _TAIL_SHARE = 0.1  # of the tolerance, for what is cut off at the ends
@@ -71,6 +72,7 @@ class Layout:
 
     @property
     def high(self) -> float:
+        """The upper end of the last cell."""
         return self.low + self.n_cells * self.cell
 
     @cached_property
@@ -118,9 +120,9 @@ class Layout:
 class Table:
     """sigma as cubics: c0 + c1 t + c2 t² + c3 t³ in each cell, t in [0, 1).
 
-    Made by `Activation.table`, or by `Layout.table` where the coefficients change often. `frame`
-    has the range, the two parts of 1 / cell and of -low / cell, the slopes of the tails, and the
-    number of cells.
+    Made by `Activation.table`, or by `Layout.table` where the coefficients change often. `layout`
+    has the cells' places and `cells` their cubics. `frame` has the range, the two parts of 1 / cell
+    and of -low / cell, the slopes of the tails, and the number of cells.
     """
 
     layout: Layout = field(repr=False)
@@ -130,6 +132,7 @@ class Table:
 
     @property
     def basis(self) -> BasisLike:
+        """The basis that the table was made from."""
         return self.layout.basis
 
     def in_dtype(self, dtype: Any) -> tuple[Array, Array]:
@@ -162,11 +165,12 @@ class Direct:
 
 
 Sigma = Table | Direct
+"""A compiled activation."""
 
 
 @lru_cache(maxsize=32)
 def basis_layout(basis: BasisLike, parts: int = 8, tail_tol: float = 1e-7) -> Layout:
-    """The layout of `basis` with `parts` cells to its spacing."""
+    """The layout of `basis` with `parts` cells per spacing, cut off where it falls to `tail_tol`."""
     start, stop = basis.reach(tail_tol)
     spacing = basis.spacing
     if basis.tail != "zero":  # both ends of the range must be ends of cells

@@ -105,5 +105,7 @@ class Protocol:
 
 
 PUBLISHED = Protocol("published", steps_per_batch=2, selected_on="test", average="batches")
+"""How the paper's experiments were run."""
 CORRECTED = Protocol("corrected")
+"""The same without its defects."""
 PROTOCOLS = {protocol.name: protocol for protocol in (PUBLISHED, CORRECTED)}

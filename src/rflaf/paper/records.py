@@ -76,7 +76,7 @@ class Store:
 
     @contextmanager
     def claim(self, key: str) -> Iterator[bool]:
-        """Whether this process may do the run: nobody is at it, and it is not there yet.
+        """Whether this process may do the run `key`: no other does it, and it has no record yet.
 
         The claim ends with the block, or with the process.
         """

@@ -84,7 +84,7 @@ class Sample:
         return 1 if sparse.issparse(self.x) else int(self.x.shape[1])
 
     def where(self, kept: NDArray[np.bool_]) -> Sample:
-        """Some of the rows."""
+        """The rows where the mask `kept` is true."""
         if kept.all():
             return self
         parts = ("x", "y", "weights", "keys", "numbers")

@@ -148,7 +148,7 @@ class WideProblem:
     sample_weights: Array
 
     def layer(self, scale: float, parts: list[RowPart]) -> Layer:
-        """The features of some rows, with W times `scale`."""
+        """The features of the rows in `parts`, with W times `scale`."""
         w = self.w if scale == 1 else (scale * self.w).astype(self.w.dtype)
         return Layer(self.sigma, w, parts)
 

@@ -29,7 +29,7 @@ _OBJECTS = {  # pandas' names for what a column of objects holds
 
 
 class TableError(ValueError):
-    """A table that cannot be used as it is.
+    """A table that cannot be used as it is: the `message` explains why.
 
     Attributes
     ----------

@@ -85,7 +85,10 @@ def write_table(table: Any, path: str | os.PathLike[str]) -> None:
 
 
 def check_output(path: str | os.PathLike[str], endings: Sequence[str] = TABLES) -> str:
-    """The ending of a file that can be written; an error before the work and not after it."""
+    """The ending of a file's name, one of `endings`; an error if the file cannot be written.
+
+    It is called before the work, so that no fit is lost to a wrong name.
+    """
     path = Path(path)
     ending = _ending(path, "written", endings)
     if path.is_dir():
