@@ -23,10 +23,10 @@ PARTS = {
         *("_version", "datasets", "estimators", "files", "io", "paper", "progress"),
         *("tabular", "theory"),
     },
-    "dask": {"estimators", "fitting", "fused", "rows"},
+    "dask": {"_version", "estimators", "fitting", "fused", "rows"},
     "datasets": {"files"},
     "estimators": {
-        *("activation", "bases", "fitting", "fused", "projection", "rows", "solvers"),
+        *("_version", "activation", "bases", "fitting", "fused", "projection", "rows", "solvers"),
     },
     "files": set(),
     "fitting": {"activation", "bases", "fused", "progress", "projection", "rows", "solvers"},

@@ -148,7 +148,8 @@ def test_every_form_has_importances_and_a_summary(form, metric, friedman):
     assert shares.sum() == pytest.approx(1)
     assert shares[10] == 0
     text = model.summary()
-    assert "40 random features of 11 inputs, 2 members" in text
+    assert re.match(r"RFLAFRegressor: oof R² -?\d\.\d\d \(2 members\)\n", text)
+    assert "40 per member, of 11 inputs" in text
     expected = {"raw": "standardised\n", "both": "standardised, and ranks\n", "ranks": " ranks\n"}
     assert expected[form] in text
 
@@ -199,9 +200,10 @@ def test_plot_activation(friedman):
 def test_summary(friedman):
     X, y, _, _ = friedman
     text = regressor(alpha=0.125).fit(X, y).summary()
-    for part in ("RFLAFRegressor: 40 random features of 10 inputs", "RBF(n=32", "0.125", "steps"):
+    for part in ("RFLAFRegressor: oof R²", "RBF(32 on [-2, 2])\n", "0.125", "steps"):
         assert part in text
-    assert "classifier" in classifier().fit(X, y > 14).summary().lower()
+    assert "RFLAFClassifier: oof accuracy" in classifier().fit(X, y > 14).summary()
+    assert "1 member, no rows held out" in regressor().fit(X[:50], y[:50]).summary()
     plain = regressor(metric="none", activation="relu").fit(X, y).summary()
     assert "steps" not in plain
     assert "none" in plain

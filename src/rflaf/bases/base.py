@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from inspect import signature
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -161,8 +162,16 @@ class Basis(ABC):
         return hash((type(self).__name__, _hashable(self.parameters())))
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{k}={_brief(v)}" for k, v in self.parameters().items())
-        return f"{type(self).__name__}({shown})"
+        """The number of functions, the grid, and whatever differs from its default."""
+        known = signature(type(self)).parameters
+        more = [
+            f", {name}={_brief(value)}"
+            for name, value in self.parameters().items()
+            if name not in ("n", "low", "high")
+            and (np.ndim(value) or name not in known or known[name].default != value)
+        ]
+        size = f"{self.n} on [{self.low:g}, {self.high:g}]"
+        return f"{type(self).__name__}({size}{''.join(more)})"
 
 
 def as_float(z: ArrayLike) -> Array:
@@ -213,4 +222,4 @@ def _hashable(parameters: dict[str, Any]) -> tuple[Any, ...]:
 def _brief(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return np.array2string(value, threshold=6, precision=4, separator=", ")
-    return repr(value)
+    return f"{value:g}" if isinstance(value, float) else repr(value)

@@ -90,3 +90,6 @@ class Fixed(Basis):
 
     def parameters(self) -> dict[str, Any]:
         return {"name": self.name, "low": self.low, "high": self.high}
+
+    def __repr__(self) -> str:
+        return f"Fixed({self.name!r})"

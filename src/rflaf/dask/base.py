@@ -10,6 +10,7 @@ import numpy as np
 from dask import array as da
 from sklearn.utils.validation import check_is_fitted
 
+from rflaf._version import DOCUMENTS
 from rflaf.dask.collections import is_dask, partition
 from rflaf.dask.partitions import PartitionRows, floats_like
 from rflaf.estimators.validation import InputCheck
@@ -18,6 +19,7 @@ from rflaf.estimators.validation import InputCheck
 class DaskMixin:
     """Fits on the workers of a client; stands before an estimator among the bases."""
 
+    _doc_link_template = f"{DOCUMENTS}api/dask.html#{{estimator_module}}.{{estimator_name}}"
     _plain: type  # the estimator of one machine
     _client: Any = None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf.activation import Activation
@@ -79,10 +80,10 @@ class InspectionMixin:
         check_is_fitted(self)
         model: Any = self
         losses = [record["loss"] for record in model.history_]
-        members, forms = len(self.members_), {"both": "standardised, and ranks", "ranks": "ranks"}
+        forms = {"both": "standardised, and ranks", "ranks": "ranks"}
         lines = [
-            f"{type(self).__name__}: {self.components_.shape[1]} random features of "
-            f"{len(self.scale_)} inputs{f', {members} members' if members > 1 else ''}",
+            f"{type(self).__name__}: {self._score_line()}",
+            f"  features       {self.components_.shape[1]} per member, of {len(self.scale_)} inputs",
             f"  input form     {forms.get(model.input_form_, 'standardised')}",
             f"  activation     {self.activation_.basis!r}",
             f"  metric         {model.metric_kind_}",
@@ -102,6 +103,14 @@ class InspectionMixin:
             for i in np.argsort(shares)[::-1][:5]
         )
         return "\n".join([*lines, f"  inputs         {shown}"])
+
+    def _score_line(self) -> str:
+        """The score on unseen rows, and how many members there are."""
+        members, score = len(self.members_), getattr(self, "oof_score_", np.nan)
+        count = f"{members} member{'s' if members > 1 else ''}"
+        if not np.isfinite(score):
+            return f"{count}, no rows held out"
+        return f"oof {'accuracy' if is_classifier(self) else 'R²'} {score:.2f} ({count})"
 
 
 def _alike(activations: list[Activation]) -> list[Activation]:
