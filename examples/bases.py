@@ -1,6 +1,6 @@
 """One activation in every basis: how well each fits it, and what evaluating it costs.
 
-    python examples/bases.py [--picture FOLDER]
+python examples/bases.py [--picture FOLDER]
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """A table, a split, a model: what it predicts, how sure it is, and what it learned.
 
-    python examples/quick_start.py [--picture FOLDER]
+python examples/quick_start.py [--picture FOLDER]
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Print the oldest versions that pyproject.toml allows, as constraints for pip.
 
-    python tools/oldest.py > oldest.txt
+python tools/oldest.py > oldest.txt
 """
 
 import re

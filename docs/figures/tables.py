@@ -13,7 +13,7 @@ from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
-from standings import NAMES, standings
+from standings import NAMES, standings  # noqa: E402 - a module of tools
 
 SHORT = {"linear": "linear", "hist_gradient_boosting": "HistGB", "forest": "forest"}
 # Where a name stands beside its point: dx, dy in points, and the alignment

@@ -83,7 +83,7 @@ class InspectionMixin:
         forms = {"both": "standardised, and ranks", "ranks": "ranks"}
         lines = [
             f"{type(self).__name__}: {self._score_line()}",
-            f"  features       {self.components_.shape[1]} per member, of {len(self.scale_)} inputs",
+            f"  features       {self.components_.shape[1]} per member of {len(self.scale_)} inputs",
             f"  input form     {forms.get(model.input_form_, 'standardised')}",
             f"  activation     {self.activation_.basis!r}",
             f"  metric         {model.metric_kind_}",

@@ -170,7 +170,7 @@ Sigma = Table | Direct
 
 @lru_cache(maxsize=32)
 def basis_layout(basis: BasisLike, parts: int = 8, tail_tol: float = 1e-7) -> Layout:
-    """The layout of `basis` with `parts` cells per spacing, cut off where it falls to `tail_tol`."""
+    """The layout of `basis` with `parts` cells per spacing; tails below `tail_tol` are cut off."""
     start, stop = basis.reach(tail_tol)
     spacing = basis.spacing
     if basis.tail != "zero":  # both ends of the range must be ends of cells
