@@ -64,6 +64,8 @@ def draw(errors, promised, folder):
     ax.loglog(sizes, [promised[n] for n in sizes], "k--", label="promised by proposition 4.3")
     ax.loglog(sizes, [errors[n] for n in sizes], "o-", color="C3", label="measured")
     ax.set(xlabel="basis functions N", ylabel="largest error of the activation")
+    ax.set_xticks(sizes, [str(n) for n in sizes])
+    ax.minorticks_off()
     ax.legend(frameon=False)
     figure.savefig(folder / "theory_planner.png", dpi=80)
 
