@@ -49,7 +49,7 @@ Documented = tuple[str, Any]
 
 
 def load_package() -> Any:
-    # what griffe has to say is said by mkdocstrings
+    # mkdocstrings reports what griffe warns of
     logging.getLogger("griffe").setLevel(logging.CRITICAL)
     return griffe.load(
         "rflaf", search_paths=[ROOT / "src"], docstring_parser="numpy", resolve_aliases=True

@@ -234,7 +234,7 @@ def scale_billion() -> str:
         f"{table}\n\nA row takes {row_seconds * 1e6:.0f} µs of one core, and what does not grow "
         f"with the rows (learning, on the client) {fixed:.0f} s. From about {even:,.0f} workers "
         "on, the client's part is the longer one. "
-        f"A partition's sums are {sums / 1e6:.0f} MB, whatever its rows."
+        f"A partition's sums are {sums / 1e6:.0f} MB for any number of rows."
     )
 
 

@@ -1,4 +1,4 @@
-"""What a basis is: N functions of one variable on a grid, and how they go on outside it."""
+"""What a basis is: N functions of one variable on a grid, and how they continue outside it."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Basis(ABC):
         return hash((type(self).__name__, _hashable(self.parameters())))
 
     def __repr__(self) -> str:
-        """The number of functions, the grid, and whatever differs from its default."""
+        """The number of functions, the grid, and what differs from its default."""
         known = signature(type(self)).parameters
         more = [
             f", {name}={_brief(value)}"

@@ -22,7 +22,7 @@ LEARNABLE_BASES: dict[str, Callable[[int, float, float], Basis]] = {
 
 
 def get_basis(basis: str | Basis, n: int = 32, grid: tuple[float, float] = (-2.0, 2.0)) -> Basis:
-    """The basis of a name, with `n` functions on `grid`; a Basis is given back as it is.
+    """The basis of a name, with `n` functions on `grid`; a Basis is returned unchanged.
 
     >>> get_basis("bspline", 16).n
     16

@@ -17,7 +17,7 @@ from rflaf.estimators.validation import InputCheck
 
 
 class DaskMixin:
-    """Fits on the workers of a client; stands before an estimator among the bases."""
+    """Fits on the workers of a client; comes before an estimator among the bases."""
 
     _doc_link_template = f"{DOCUMENTS}api/dask.html#{{estimator_module}}.{{estimator_name}}"
     _plain: type  # the estimator of one machine
@@ -25,7 +25,7 @@ class DaskMixin:
 
     @property
     def client(self) -> Any:
-        """The client that fits; one that is set here, else the current one."""
+        """The client that fits: the one that was set, otherwise the current one."""
         client = self._client
         if client is None:
             try:
@@ -99,7 +99,7 @@ class DaskMixin:
 
 
 def predict_rows(model: Any, X: Any, method: str) -> Any:
-    """What a method of the model gives for a partition, without rows too."""
+    """What a method of the model returns for a partition, even one without rows."""
     if len(X):
         return np.asarray(getattr(model, method)(X))
     if hasattr(X, "columns"):

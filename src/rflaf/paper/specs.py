@@ -92,7 +92,7 @@ class Spec:
     n_components, epochs : int
         M, and passes over the training rows (0 for the estimators, which have none).
     rows : int, optional
-        Take only the first so many training rows, and a quarter of that to test on.
+        Take only this many training rows, and a quarter as many to test on.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class Spec:
             )
         epochs = EPOCHS.get(dataset, 30) if parsed.published else 0
         n_components = N_COMPONENTS.get(dataset, 3000)
-        if parsed.family == "recovery":  # each way has its own sizes, which its record names
+        if parsed.family == "recovery":  # each method has its own sizes, which its record names
             n_components = 0
         return cls(dataset, model, protocol, seed, n_components, epochs)
 

@@ -1,4 +1,4 @@
-"""What the bounds need to know of the target: the class F_K of the paper, as a few numbers."""
+"""What the bounds need to know about the target: the class F_K of the paper, as a few numbers."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class TrainingResult:
 
     @property
     def best_epoch(self) -> int | None:
-        """The epoch with the lowest loss where `protocol.selected_on` says; None if diverged."""
+        """The epoch with the lowest loss on `protocol.selected_on`; None if diverged."""
         if self.status == "diverged":
             return None
         return best_record(self.history, self.protocol).epoch
