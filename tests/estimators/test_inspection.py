@@ -12,9 +12,6 @@ from sklearn.utils import estimator_html_repr
 from rflaf import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from tests.estimators.conftest import classifier, regressor
 
-# whether so small a model's inputs stay inside the grid is not what these tests are about
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
-
 
 @pytest.mark.parametrize("metric", ["full", "diagonal"])
 def test_importances_show_idle_columns(metric, rng):

@@ -7,8 +7,6 @@ from scipy import sparse
 from rflaf import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from tests.estimators.conftest import classifier, regressor
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
-
 
 @pytest.fixture(scope="module")
 def shifted():

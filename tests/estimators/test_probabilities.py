@@ -1,12 +1,8 @@
 """Probabilities of classes: consistent, calibrated, and weighted."""
 
 import numpy as np
-import pytest
 
 from tests.estimators.conftest import classifier
-
-# whether so small a model's inputs stay inside the grid is not what these tests are about
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
 
 
 def test_probabilities(three, moons):

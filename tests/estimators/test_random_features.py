@@ -8,9 +8,6 @@ from rflaf import Activation, RandomFeatures
 from rflaf.bases import RBF
 from tests.estimators.conftest import regressor
 
-# whether so small a model's inputs stay inside the grid is not what these tests are about
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
-
 
 def test_features_are_sigma_of_the_projection(rng):
     X = rng.standard_normal((50, 3)) * [1, 10, 0.1] + 5

@@ -6,9 +6,6 @@ import pytest
 from rflaf import RFLAFRegressor
 from tests.estimators.conftest import regressor
 
-# whether so small a model's inputs stay inside the grid is not what these tests are about
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
-
 
 @pytest.mark.parametrize("n", [500, 1500])
 @pytest.mark.parametrize("noise", [0.1, 1.0])

@@ -16,9 +16,6 @@ from tests.estimators.inputs.conftest import (
     regressor,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
-
-
 # ---- what simply works
 
 

@@ -9,8 +9,6 @@ from scipy import sparse
 from rflaf import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from tests.estimators.inputs.conftest import assert_finite, regressor
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
-
 
 @st.composite
 def anything(draw, classes=False):
