@@ -2,13 +2,14 @@
 
     python tools/check_release.py dist tests/bases tests/fused ...
 
-Every Python from 3.10 to 3.13 that is on the PATH is used; it is an error if there is none. The
+Every Python from 3.10 to 3.13 that can be run is used; it is an error if there is none. The
 tests come from the sdist and run in a folder without the sources, so that what they import is what
 was installed.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,13 @@ PYTHONS = ("python3.10", "python3.11", "python3.12", "python3.13")
 
 def run(*command: str | Path, cwd: Path | None = None) -> None:
     subprocess.run([str(part) for part in command], cwd=cwd, check=True)
+
+
+def works(python: str) -> bool:
+    """Whether it can be run: a name on the PATH may belong to a version that is not installed."""
+    if not shutil.which(python):
+        return False
+    return subprocess.run([python, "-c", ""], capture_output=True).returncode == 0
 
 
 def only(folder: Path, pattern: str) -> Path:
@@ -46,7 +54,7 @@ def check(python: str, package: Path, place: Path, tests: list[str]) -> None:
     print(f"== {package.name} with {python}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         run(python, "-m", "venv", folder)
-        own = next(Path(folder).glob("*/python*"))
+        own = Path(folder) / ("Scripts" if os.name == "nt" else "bin") / "python"
         install = (own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
         run(*install, f"rflaf[test] @ {package.as_uri()}")
         run(own, "-c", "import rflaf; print('rflaf', rflaf.__version__)", cwd=place)
@@ -54,9 +62,9 @@ def check(python: str, package: Path, place: Path, tests: list[str]) -> None:
 
 
 def main(dist: Path, tests: list[str]) -> None:
-    pythons = [python for python in PYTHONS if shutil.which(python)]
+    pythons = [python for python in PYTHONS if works(python)]
     if not pythons:
-        raise SystemExit(f"None of {', '.join(PYTHONS)} is on the PATH.")
+        raise SystemExit(f"None of {', '.join(PYTHONS)} can be run.")
     wheel, sdist = only(dist, "*.whl"), only(dist, "*.tar.gz")
     with tempfile.TemporaryDirectory() as folder:
         place = unpack_tests(sdist, Path(folder))

@@ -22,7 +22,9 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 MODULES = {
     "estimators": "Estimators",
-    "tabular": "Frames",
+    "frames": "Columns of frames",
+    "tabular": "Tables",
+    "report": "Page about a model",
     "io": "Saving and loading",
     "onnx": "ONNX",
     "rows": "Rows",
@@ -42,10 +44,18 @@ MODULES = {
     "paper.report": "Report",
 }
 
-# Pages of the navigation that may be missing
-OPTIONAL = ("tutorial.md", "frames.md", "reliability.md")
+# Modules above, and pages of the navigation, that are left out while they are not there
+OPTIONAL = ("frames", "report")
+OPTIONAL_PAGES = ("tutorial.md", "frames.md", "reliability.md", "model-report.md")
+REPOSITORY = "https://github.com/rflaf/rflaf/blob/main"
 
 Documented = tuple[str, Any]
+
+
+def parts() -> list[str]:
+    """The public modules, as paths below the package."""
+    there = ROOT / "src" / "rflaf"
+    return [part for part in MODULES if part not in OPTIONAL or (there / part).exists()]
 
 
 def load_package() -> Any:
@@ -75,7 +85,7 @@ def resolved(item: Any) -> Any:
 
 def public_objects(package: Any) -> Iterator[Documented]:
     """All public names, and the methods and properties of public classes."""
-    for part in MODULES:
+    for part in parts():
         module = package[part]
         for name in public_names(module):
             item = _attribute(package, part, name)
@@ -153,8 +163,8 @@ def page(package: Any, part: str) -> str:
 
 
 def on_config(config: Any) -> Any:
-    pages = [{title: f"api/{part}.md"} for part, title in MODULES.items()]
-    absent = {name for name in OPTIONAL if not (DOCS / name).exists()}
+    pages = [{MODULES[part]: f"api/{part}.md"} for part in parts()]
+    absent = {name for name in OPTIONAL_PAGES if not (DOCS / name).exists()}
     for section in config["nav"]:
         for title, entries in section.items():
             kept = [entry for entry in entries if not absent & set(_files(entry))]
@@ -171,7 +181,7 @@ def on_files(files: Any, config: Any) -> Any:
     lines = undocumented(package)
     if lines:
         raise PluginError("Public names that are not explained:\n  " + "\n  ".join(lines))
-    for part in MODULES:
+    for part in parts():
         files.append(File.generated(config, f"api/{part}.md", content=page(package, part)))
     for path in sorted((ROOT / "results").glob("*.png")):
         files.append(File.generated(config, f"results/{path.name}", abs_src_path=str(path)))
@@ -179,5 +189,12 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Figures of the records lie beside docs in the repository, and below it on the site."""
-    return markdown.replace("](../results/", "](results/")
+    """Links out of docs: figures are copied to the site, other files are in the repository."""
+
+    def moved(found: re.Match[str]) -> str:
+        path = found[1]
+        if path.startswith("results/"):
+            return f"]({path})"
+        return f"]({REPOSITORY}/{path})" if (ROOT / path).exists() else found[0]
+
+    return re.sub(r"\]\(\.\./([^)]+)\)", moved, markdown)
