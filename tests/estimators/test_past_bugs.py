@@ -1,4 +1,4 @@
-"""Inputs that once gave wrong answers in silence."""
+"""Inputs that once gave wrong answers without an error."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Odd and extreme inputs: a finite answer."""
+"""Odd and extreme inputs give finite predictions."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Inputs of any kind, drawn at random: a finite answer."""
+"""Inputs of any kind, drawn at random, give finite predictions."""
 
 import numpy as np
 import pytest
