@@ -1,7 +1,7 @@
 """The kernels of `reference`, compiled and threaded: same functions, same arguments.
 
 Tables run through the loops in `jit`; activations without a table run through NumPy on blocks of
-rows. Neither makes an n × M × N array, nor an n × M one except for its result.
+rows. Neither makes an n × M × N array, nor, but for its result, an n × M one.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from rflaf.fused.threads import parallel
 _CHUNK = 1 << 15  # elements: about 20 microseconds of work, and a block that fits the cache
 _LONG_ROW = 64  # rows at least so long are worth a kernel's attention each
 _DIRECT_CHUNK = 1 << 16  # larger, because NumPy's calls cost more than a kernel's
-_SPREAD_CHUNK = 3 << 15  # larger, because each has its own sums,
+_SPREAD_CHUNK = 3 << 15  # larger, because each has sums of its own,
 _MAX_SPREAD_CHUNKS = 64  # and no more of them than this
 _PRODUCT_BLOCK = 1 << 20  # elements of a block that goes through a matrix product
 _COLUMNS = 512  # a range of columns, of which the sums over rows stay in the cache
-_FUSED_INPUTS = 32  # up to this many, projecting inside the kernel beats a matrix product
-_FUSED_OUTPUTS = 16  # and up to this many, so does the kernel's dot product
+_FUSED_INPUTS = 32  # up to so many, projecting inside the kernel beats a matrix product
+_FUSED_OUTPUTS = 16  # and so does the kernel's dot product up to so many
 
 
 def apply(sigma: Sigma, z: Any, out: Array | None = None) -> Array:
@@ -208,7 +208,7 @@ def row_moments(sigma: Sigma, z: Any, v: Any) -> Float64:
         spread(rows, moments, tails)
         out[rows] = sigma.layout.pull_back(moments, tails)
 
-    # each row has its own sums: bound the memory of a range of rows
+    # each row has sums of its own: bound what a range of them takes
     for_each(gather, split_rows((z.shape[0], max(z.shape[1], 4 * sigma.layout.n_cells)), _CHUNK))
     return out
 

@@ -77,7 +77,7 @@ def _save(rows: list[list[tuple[str, Panel]]], path: Path) -> Path:
     except ImportError as error:
         raise ImportError("Figures need matplotlib: pip install 'rflaf[plot]'.") from error
     columns = max(len(row) for row in rows)
-    # without pyplot, which has state and may need a screen
+    # without pyplot, which has state and may want a screen
     figure = Figure(figsize=(4.2 * columns, 3.2 * len(rows)), layout="constrained")
     canvas = FigureCanvasAgg(figure)
     axes = figure.subplots(len(rows), columns, squeeze=False)

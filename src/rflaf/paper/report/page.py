@@ -59,7 +59,7 @@ def write_report(
             f"runs. Got '{os.fspath(results_folder)}', in which there are none."
         )
     path = Path(path)
-    # JSON may contain half of a surrogate pair, which UTF-8 cannot
+    # half a character, which JSON can carry, cannot be written
     data = render(records, title).encode("utf-8", "replace")
     write_whole(path, data)
     return path

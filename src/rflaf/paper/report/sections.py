@@ -28,7 +28,7 @@ from rflaf.paper.tables import (
     make_table,
 )
 
-_MANY_ROWS = 12  # longer tables are folded, except the first
+_MANY_ROWS = 12  # longer tables are folded, but for the first
 _MOST_OTHERS = 200
 
 
@@ -43,7 +43,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class TableView:
-    """A table as it is shown. `numeric` marks the columns with numbers."""
+    """A table as it is shown. `numeric` says which columns are numbers."""
 
     title: str
     header: tuple[str, ...]
@@ -53,7 +53,7 @@ class TableView:
 
 @dataclass(frozen=True)
 class Subsection:
-    """What a section shows under its own heading: tables or panels, folded or not."""
+    """What a section shows under a heading of its own: tables or panels, folded or not."""
 
     title: str
     grids: tuple[TableView, ...] = ()
@@ -227,7 +227,7 @@ def _more_datasets(known: list[Record], there: list[str]) -> Section:
 
 
 def _others(other: list[Record]) -> Section:
-    """Records that belong to no table: shown, so that nothing is lost silently."""
+    """Whatever no table knows: shown, so that nothing is lost without a word."""
     rows = []
     for record in other[:_MOST_OTHERS]:
         given = record.get("spec")
