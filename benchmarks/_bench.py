@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -42,21 +43,22 @@ def written(name: str) -> list[dict[str, Any]]:
     return [{"date": old["machine"]["date"], **row} for row in old["rows"]]
 
 
-def write(name: str, rows: list[dict[str, Any]], replace: str | None = None) -> None:
+def write(name: str, rows: list[dict[str, Any]], replace: str | tuple[str, ...] = ()) -> None:
     """Write rows and machine to results/NAME.json, by way of a temporary file.
 
-    With `replace`, earlier rows that differ from all new ones in that key are kept, with their
-    date, and the new ones take the places of those they replace.
+    With `replace`, earlier rows that differ from all new ones in that key (or those keys) are kept,
+    with their date, and the new ones take the places of those they replace.
     """
     path = RESULTS / f"{name}.json"
     rows = [{"date": today(), **row} for row in rows]
     if replace:
-        groups: dict[str, list[dict[str, Any]]] = {}
+        key = itemgetter(replace) if isinstance(replace, str) else itemgetter(*replace)
+        groups: dict[Any, list[dict[str, Any]]] = {}
         for row in written(name):
-            groups.setdefault(row[replace], []).append(row)
-        groups |= {row[replace]: [] for row in rows}
+            groups.setdefault(key(row), []).append(row)
+        groups |= {key(row): [] for row in rows}
         for row in rows:
-            groups[row[replace]].append(row)
+            groups[key(row)].append(row)
         rows = [row for group in groups.values() for row in group]
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n")

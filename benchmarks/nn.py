@@ -153,7 +153,7 @@ def accuracy(names: list[str], n_seeds: int) -> None:
     """Mean and population standard deviation over seeds, as the paper reports them.
 
     The file is written after every row; rows that are not asked for stay as they are. A trial with
-    fewer seeds than the file tells of is not written.
+    fewer seeds than the file has is not written.
     """
     loaded: dict[str, Data] = {}
     for name, (source, make, target) in accuracy_runs().items():

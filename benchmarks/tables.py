@@ -1,4 +1,6 @@
-"""Many real tables, every model with its defaults: python benchmarks/tables.py [KIND ...]
+"""Many real tables, every model with its defaults.
+
+    python benchmarks/tables.py [KIND ...] [--models lightgbm,catboost]
 
 Tables are read from the folder `suite` below the one that RFLAF_DATA names: `reg` (no header, the
 target last, masks of test rows beside), `reg_extra`, `mixed` and `clf` (a header, the column
@@ -9,8 +11,8 @@ those of `fit`, on a machine that does nothing else. Training rows are thinned t
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -135,7 +137,7 @@ def measure(model: Any, train: Any, test: Any, classes: bool) -> dict[str, float
     return {"loss": float(loss), "seconds": seconds}
 
 
-def main(kinds: list[str]) -> None:
+def main(kinds: list[str], chosen: set[str]) -> None:
     folder = Path(os.environ.get("RFLAF_DATA", "")) / "suite"
     if not folder.is_dir():
         raise SystemExit("Tables are read from $RFLAF_DATA/suite, which is not there.")
@@ -144,13 +146,18 @@ def main(kinds: list[str]) -> None:
     for kind in kinds or KINDS:
         for name, train, test in tables(folder, kind):
             for label, make in models(kind == "clf").items():
+                if chosen and label not in chosen:
+                    continue
                 found = measure(make(), train, test, kind == "clf")
-                rows.append(
-                    {"table": f"{kind}/{name}", "model": label, "rows": len(train), **found}
-                )
+                size = {"rows": len(train), "inputs": train.shape[1] - 1}
+                rows.append({"table": f"{kind}/{name}", "model": label, **size, **found})
                 print(f"{kind}/{name:24}{label:24}{found['loss']:10.4f}{found['seconds']:8.1f} s")
-    write("tables", rows, replace="table")
+    write("tables", rows, replace=("table", "model"))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kinds", nargs="*", help=f"of {', '.join(KINDS)}; default: all")
+    parser.add_argument("--models", default="", help="names, separated by commas; default: all")
+    options = parser.parse_args()
+    main(options.kinds, set(filter(None, options.models.split(","))))

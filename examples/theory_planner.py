@@ -3,10 +3,13 @@
 The target is f(x) = E[sigma(w·x) v(w)] with a known sigma and v, in two dimensions, so that the
 best possible risk is 0 and the excess risk of a model is the error it makes.
 
-    python examples/theory_planner.py
+    python examples/theory_planner.py [--picture FOLDER]
 """
 
 from __future__ import annotations
+
+import argparse
+from pathlib import Path
 
 import numpy as np
 
@@ -53,7 +56,21 @@ def fitted_error(n, M, N, h, constraints, seed=0):
     return np.abs(learned(X_new @ W) @ weights / M - f(X_new)).mean()
 
 
-def main():
+def draw(errors, promised, folder):
+    from matplotlib import pyplot
+
+    figure, ax = pyplot.subplots(figsize=(5.5, 3.4), layout="constrained")
+    sizes = sorted(errors)
+    ax.loglog(sizes, [promised[n] for n in sizes], "k--", label="promised by proposition 4.3")
+    ax.loglog(sizes, [errors[n] for n in sizes], "o-", color="C3", label="measured")
+    ax.set(xlabel="basis functions N", ylabel="largest error of the activation")
+    ax.set_xticks(sizes, [str(n) for n in sizes])
+    ax.minorticks_off()
+    ax.legend(frameon=False)
+    figure.savefig(folder / "theory_planner.png", dpi=80)
+
+
+def main(folder):
     print("To guarantee an excess risk of 0.3, the paper's constants ask for")
     print(plan(0.3, 0.1, target=TARGET))
     print("\nand the same proofs without their slack for")
@@ -68,13 +85,19 @@ def main():
 
     print("\nProposition 4.3: largest error of the constructed activation")
     z = np.linspace(-2.5, 2.5, 500)
+    errors, bounds = {}, {}
     for epsilon in (0.8, 0.4, 0.2):
         grid = grid_for(epsilon, TARGET, constants="sharp")
         learned = grid_coefficients(sigma, *grid, (-2.0, 2.0))
         error = np.abs(learned(z) - sigma(z)).max()
         promised = epsilon / TARGET.radius
+        errors[grid.n_basis], bounds[grid.n_basis] = error, promised
         print(f"  N = {grid.n_basis:5d}: promised {promised:.3f}, measured {error:.3f}")
+    if folder:
+        draw(errors, bounds, folder)
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--picture", type=Path, help="a folder for the picture")
+    main(parser.parse_args().picture)

@@ -71,7 +71,7 @@ def test_names_and_repr():
     assert Activation("relu").basis == Fixed("relu")
     assert Activation("bspline", np.ones(9)).basis.n == 9
     text = repr(Activation(RBF(3), [1, 2, 3]))
-    assert text == "Activation(RBF(n=3, low=-2.0, high=2.0, width=2.0), [1., 2., 3.])"
+    assert text == "Activation(RBF(3 on [-2, 2]), [1., 2., 3.])"
 
 
 def test_the_compiled_form_follows_the_basis(sigma):

@@ -123,7 +123,7 @@ MODELS = {
 
 
 def outputs(model, X):
-    """Everything a model says, as arrays."""
+    """Everything a model predicts, as arrays."""
     names = ("predict", "predict_proba", "decision_function", "transform")
     found = {name: getattr(model, name)(X) for name in names if hasattr(model, name)}
     if isinstance(model, RFLAFRegressor):

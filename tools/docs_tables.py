@@ -12,8 +12,11 @@ import re
 import statistics
 import sys
 from functools import lru_cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from standings import NAMES, standings
 
 from rflaf.paper.curves import sort_out
 from rflaf.paper.formats import NOTES, as_markdown
@@ -43,39 +46,53 @@ def measured_on(result: dict[str, Any]) -> str:
     return f"Measured {when} on {machine['cores']} cores of {machine['processor']}."
 
 
-def figures(name: str) -> str:
+def figures(name: str, targets: bool = False) -> str:
+    """What a benchmark measured; for benchmarks/README.md beside what it should reach."""
     result = load(name)
-    rows = [
-        [row["what"], f"{row['figure']:.3g} {row['unit']}", row["target"].replace("none", "")]
-        for row in result["rows"]
-        if "series" not in row
-    ]
-    return markdown(["", "figure", "target"], rows) + f"\n\n{measured_on(result)}"
+    shown = [row for row in result["rows"] if "series" not in row]
+    rows = [[row["what"], f"{row['figure']:.3g} {row['unit']}".strip()] for row in shown]
+    header = ["", "figure"]
+    if targets:
+        header.append("target")
+        for cells, row in zip(rows, shown):
+            cells.append(row["target"].replace("none", ""))
+    return markdown(header, rows) + f"\n\n{measured_on(result)}"
 
 
 def many_tables() -> str:
     """Ranks, losses over the best and seconds of all models, for regression and for classes."""
-    result = load("tables")
-    lines = []
-    for title, classes in (("regression", False), ("classes", True)):
-        losses: dict[str, dict[str, float]] = {}
-        seconds: dict[str, list[float]] = {}
-        for row in result["rows"]:
-            if row["table"].startswith("clf/") == classes:
-                losses.setdefault(row["table"], {})[row["model"]] = max(row["loss"], 1e-5)
-                seconds.setdefault(row["model"], []).append(max(row["seconds"], 0.01))
-        for model in sorted(seconds):
-            ranks = [
-                1 + sum(other < per[model] for other in per.values()) for per in losses.values()
-            ]
-            over = [per[model] / min(per.values()) for per in losses.values()]
-            figures = [
-                f"{statistics.mean(ranks):.2f}",
-                f"{statistics.geometric_mean(over):.2f}",
-                f"{statistics.geometric_mean(seconds[model]):.2g} s",
-            ]
-            lines.append([f"{title}, {len(losses)} tables", model, *figures])
+    lines = [
+        [
+            f"{title}, {each.tables} tables",
+            NAMES[each.model],
+            f"{each.rank:.2f}",
+            f"{each.over_best:.2f}",
+            f"{each.seconds:.2g} s",
+        ]
+        for title, classes in (("regression", False), ("classes", True))
+        for each in standings(classes)
+    ]
     header = ["", "model", "mean rank", "loss over best", "fit"]
+    note = "Models of other packages were measured apart, two threads each."
+    return markdown(header, lines) + f"\n\n{measured_on(load('tables'))} {note}"
+
+
+def fit_seconds() -> str:
+    """How long fits with the defaults took on real tables, by their number of rows."""
+    result = load("tables")
+    ours = [row for row in result["rows"] if row["model"] == "rflaf"]
+    lines = []
+    for low, high in pairwise((0, 1000, 2000, 5000, 10_000, 20_000)):
+        taken = [row["seconds"] for row in ours if low < row["rows"] <= high]
+        if taken:
+            span = f"{low:,} to {high:,}" if low else f"up to {high:,}"
+            times = [f"{value:.2g} s" for value in (statistics.median(taken), max(taken))]
+            lines.append([span, str(len(taken)), *times])
+    for row in load("scale")["rows"]:
+        if row.get("kind") == "disk":
+            time = f"{row['seconds']:.0f} s"
+            lines.append([f"{row['n']:,}, from disk, one thread", "1", time, time])
+    header = ["rows", "tables", "median", "longest"]
     return markdown(header, lines) + f"\n\n{measured_on(result)}"
 
 
@@ -100,10 +117,10 @@ def nn_accuracy() -> str:
             loss = f"{row['test_loss']:.4f} ± {row['test_loss_std']:.4f}"
         if "test_accuracy_pct" in row:
             percent = f"{row['test_accuracy_pct']:.2f} ± {row['test_accuracy_pct_std']:.2f} %"
-        rows.append([row["what"], loss, percent, row["target"]])
+        rows.append([row["what"], loss, percent])
     variance = next(r["target_variance"] for r in result["rows"] if "target_variance" in r)
     note = f"The variance of protein's target is {variance:.3f} on the test rows."
-    table = markdown(["", "test loss", "accuracy", "target"], rows)
+    table = markdown(["", "test loss", "accuracy"], rows)
     return f"{table}\n\n{note} {measured_on(result)}"
 
 
@@ -161,8 +178,8 @@ def scale() -> str:
         "rows",
         "fit, seconds",
         "without learning",
-        "rows a second",
-        "predicted a second",
+        "rows per second",
+        "predicted per second",
         "peak memory, MB",
     ]
     return f"{markdown(header, rows)}\n\n{measured_on(result)}"
@@ -173,11 +190,8 @@ def scale_figures() -> str:
     if not rows:
         return "Growth with n, and Dask's workers: not measured yet."
     return markdown(
-        ["", "figure", "target"],
-        [
-            [row["what"], f"{row['figure']:.3g} {row['unit']}", row["target"].replace("none", "")]
-            for row in rows
-        ],
+        ["", "figure"],
+        [[row["what"], f"{row['figure']:.3g} {row['unit']}".strip()] for row in rows],
     )
 
 
@@ -220,10 +234,11 @@ def scale_billion() -> str:
         f"{table}\n\nA row takes {row_seconds * 1e6:.0f} µs of one core, and what does not grow "
         f"with the rows (learning, on the client) {fixed:.0f} s. From about {even:,.0f} workers "
         "on, the client's part is the longer one. "
-        f"A partition's sums are {sums / 1e6:.0f} MB, whatever its rows."
+        f"A partition's sums are {sums / 1e6:.0f} MB for any number of rows."
     )
 
 
+FIGURES = ("attacks", "estimators", "fit", "fused", "load", "nn", "theory", "wide")
 TABLES = {
     **{name: partial(paper_table, name) for name in TITLES},
     "reproduction_summary": reproduction_summary,
@@ -232,24 +247,24 @@ TABLES = {
     "scale": scale,
     "scale_billion": scale_billion,
     "scale_figures": scale_figures,
-    "fused": partial(figures, "fused"),
-    "nn": partial(figures, "nn"),
+    **{name: partial(figures, name) for name in FIGURES},
+    **{f"{name}_targets": partial(figures, name, targets=True) for name in FIGURES},
     "nn_accuracy": nn_accuracy,
-    "theory": partial(figures, "theory"),
     "theory_series": theory_series,
-    "estimators": partial(figures, "estimators"),
-    "wide": partial(figures, "wide"),
-    "fit": partial(figures, "fit"),
-    "load": partial(figures, "load"),
-    "attacks": partial(figures, "attacks"),
     "tables": many_tables,
+    "fit_seconds": fit_seconds,
 }
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "benchmarks" / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def main() -> int:
     stale = []
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for path in DOCUMENTS:
         old = path.read_text()
         new = MARKED.sub(lambda m: f"{m[1]}{TABLES[m[2]]()}\n{m[3]}", old)
         if new != old:

@@ -116,9 +116,11 @@ class Activation:
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Default: the current ones.
-        line : dict
-            For matplotlib's `plot`: color, label and so on.
+            Default: the current axes.
+        n_points : int
+            Points at which sigma is evaluated.
+        **line
+            Options of matplotlib's `plot`: color, label and so on.
 
         Returns
         -------

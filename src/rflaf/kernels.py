@@ -43,7 +43,7 @@ class ActivationKernel(Kernel):
         Range of s, positive.
     n_hermite : int
         Terms of the series for bases without a closed form. Inputs much longer than the details of
-        the activation need more; a ConvergenceWarning says so.
+        the activation need more; a ConvergenceWarning is given.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class ActivationKernel(Kernel):
 
     @property
     def bounds(self) -> FloatArray:
-        """The bounds of theta, a row for every entry."""
+        """The bounds of theta, one row per entry."""
         parts = []
         if not self.hyperparameter_coefficients.fixed:
             parts.append(self.hyperparameter_coefficients.bounds)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-_LINES = 20  # about so many, however many steps there are
+_LINES = 20  # about this many lines for any number of steps
 
 
 class Progress:
@@ -20,7 +20,7 @@ class Progress:
         Steps in all.
     verbose : int
     done : int
-        Steps that were done before, as in a run that goes on from a checkpoint.
+        Steps done before, in a run that resumes from a checkpoint.
 
     Examples
     --------

@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 
 def gaussian(d: int, m: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Independent standard normal entries, as in the paper."""
+    """W of d × m independent standard normal entries, as in the paper."""
     return rng.standard_normal((d, m))
 
 
 def orthogonal(d: int, m: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Blocks of d orthogonal directions with the lengths of Gaussian vectors.
+    """W of d × m in blocks of d orthogonal columns with the lengths of Gaussian vectors.
 
-    Every column is a standard normal vector; those of a block are orthogonal, which spreads the
-    directions more evenly.
+    Every column is a standard normal vector. The columns of a block are orthogonal, which spreads
+    the directions more evenly.
     """
     blocks = []
     for _ in range(-(-m // max(d, 1))):
@@ -31,5 +31,5 @@ PROJECTIONS = {"gaussian": gaussian, "orthogonal": orthogonal}
 
 
 def draw(kind: str, d: int, m: int, rng: np.random.Generator, dtype: Any) -> NDArray[Any]:
-    """W of one of the kinds in PROJECTIONS."""
+    """W of d × m, of a `kind` in PROJECTIONS."""
     return PROJECTIONS[kind](d, m, rng).astype(dtype)

@@ -18,10 +18,6 @@ from rflaf.bases import RBF, BSpline
 from rflaf.fused import threads
 from tests.estimators.conftest import classifier, regressor
 
-# whether so small a model's inputs stay inside the grid is not what most of these tests are about
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
-
-
 # ---- it learns
 
 

@@ -6,8 +6,6 @@ import pytest
 from rflaf.rows import Blocks
 from tests.estimators.conftest import classifier, regressor
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
-
 
 def test_predictions_of_members_that_have_not_seen_a_row(friedman):
     X, y, new_X, new_y = friedman

@@ -15,11 +15,7 @@ from rflaf import Activation, RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.bases import RBF, BSpline
 from tests.estimators.conftest import classifier, regressor
 
-# whether so small a model's inputs stay inside the grid is not what most of these tests are about
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:Only .* of the projected inputs:UserWarning",
-    "ignore:partial_fit began with:UserWarning",
-)
+pytestmark = pytest.mark.filterwarnings("ignore:partial_fit began with:UserWarning")
 
 
 @parametrize_with_checks(

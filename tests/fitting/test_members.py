@@ -19,8 +19,6 @@ from rflaf.fused import threads
 from rflaf.rows import ArrayRows
 from rflaf.solvers.softmax import cross_entropy
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
-
 SETTINGS = FitSettings(
     n_components=20,
     basis=RBF(8),

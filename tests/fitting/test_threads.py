@@ -13,8 +13,6 @@ from rflaf import RFLAFClassifier, RFLAFRegressor
 from rflaf.fitting import regression
 from rflaf.fused.threads import _one_blas_thread, use_threads
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
-
 
 def blas():
     return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]

@@ -244,8 +244,11 @@ def test_a_read_only_install_works(tmp_path):
             folder.chmod(0o755)
     for folder, _, _ in os.walk(site):
         os.chmod(folder, 0o555)
-    # root may write everywhere, so it becomes somebody else after the imports that need files
+    # root may write everywhere, so it becomes somebody else, after all imports and a first
+    # compilation: the interpreter's own files may be root's alone
     drop = "import os, numpy, scipy.sparse, sklearn.utils, joblib, numba\n"
+    drop += "import concurrent.futures.thread\n"
+    drop += "numba.njit(lambda z: z + 1)(1.0)\n"
     drop += "if os.getuid() == 0: os.setuid(65534)\n"
     nowhere = str(tmp_path / "missing" / "home")
     out = run(

@@ -37,7 +37,7 @@ def test_only_standard_operators_and_what_the_file_says_of_itself(tmp_path):
     about = {entry.key: entry.value for entry in proto.metadata_props}
     assert about["task"] == "regression"
     assert json.loads(about["feature_names"]) == list(frame.columns)
-    assert about["activation"].startswith("Activation(RBF(n=32")
+    assert about["activation"].startswith("Activation(RBF(32 on [-2, 2])")
 
 
 def test_same_model_same_bytes(tmp_path):

@@ -8,8 +8,6 @@ import pytest
 import rflaf
 from rflaf.tabular import TableError, compare_models, fit_table
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
-
 
 def table(n=60, seed=0):
     """Fewer rows than the activation is learned from, so that a fit takes no time."""

@@ -2,7 +2,7 @@
 
 >>> from rflaf.bases import get_basis
 >>> get_basis("rbf", 17)
-RBF(n=17, low=-2.0, high=2.0, width=0.25)
+RBF(17 on [-2, 2])
 >>> get_basis("tanh").learnable
 False
 """

@@ -1,9 +1,10 @@
-"""What a basis is: N functions of one variable on a grid, and how they go on outside it."""
+"""What a basis is: N functions of one variable on a grid, and how they continue outside it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from inspect import signature
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -73,7 +74,7 @@ class Basis(ABC):
         return self._stack(as_float(z), 1)
 
     def combine(self, coefficients: Array, z: Array, order: int = 0) -> Array:
-        """sum_i a_i B_i(z), or its derivative, without the N-fold array of the values."""
+        """sum_i a_i B_i(z), or with order=1 its derivative, in memory that does not grow with N."""
         flat = z.reshape(-1)
         total = np.zeros_like(flat)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -161,8 +162,16 @@ class Basis(ABC):
         return hash((type(self).__name__, _hashable(self.parameters())))
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{k}={_brief(v)}" for k, v in self.parameters().items())
-        return f"{type(self).__name__}({shown})"
+        """The number of functions, the grid, and what differs from its default."""
+        known = signature(type(self)).parameters
+        more = [
+            f", {name}={_brief(value)}"
+            for name, value in self.parameters().items()
+            if name not in ("n", "low", "high")
+            and (np.ndim(value) or name not in known or known[name].default != value)
+        ]
+        size = f"{self.n} on [{self.low:g}, {self.high:g}]"
+        return f"{type(self).__name__}({size}{''.join(more)})"
 
 
 def as_float(z: ArrayLike) -> Array:
@@ -213,4 +222,4 @@ def _hashable(parameters: dict[str, Any]) -> tuple[Any, ...]:
 def _brief(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return np.array2string(value, threshold=6, precision=4, separator=", ")
-    return repr(value)
+    return f"{value:g}" if isinstance(value, float) else repr(value)

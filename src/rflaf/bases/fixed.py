@@ -35,7 +35,7 @@ def _gelu_slope(z: Array) -> Array:
     return np.where(np.isinf(z), ndtr(z), ndtr(z) + z * _gaussian(z) / np.sqrt(2 * np.pi))
 
 
-# name: (function, derivative); all of them NumPy or SciPy ufuncs over a float array
+# NumPy and SciPy ufuncs over a float array
 FIXED_ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
     "relu": (lambda z: np.maximum(z, z.dtype.type(0)), _relu_slope),
     "cos": (np.cos, lambda z: -np.sin(z)),
@@ -50,6 +50,7 @@ FIXED_ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], A
     ),
     "gaussian": (_gaussian, lambda z: np.where(np.isinf(z), 0 * _gaussian(z), -z * _gaussian(z))),
 }
+"""Name of each fixed activation, with its function and derivative."""
 
 # Where even functions are taken from by `with_phase`: an even sigma makes every model even in X W,
 # and of odd functions it learns nothing. A quarter of pi makes (cos z + sin z) / sqrt(2), whose
@@ -108,3 +109,7 @@ class Fixed(Basis):
 
     def parameters(self) -> dict[str, Any]:
         return {"name": self.name, "low": self.low, "high": self.high, "phase": self.phase}
+
+    def __repr__(self) -> str:
+        phase = f", phase={self.phase:.4g}" if self.phase else ""
+        return f"Fixed({self.name!r}{phase})"

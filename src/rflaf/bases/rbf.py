@@ -74,14 +74,15 @@ class RBF(Basis):
             low, high = (at[0], at[-1]) if at.size > 1 else check_grid("RBF", low, high)
         self._given_centers = centers is not None
         self.n, self.low, self.high, self.centers = at.size, float(low), float(high), at
-        if width is None:
-            width = (self.high - self.low) / max(self.n - 1, 1)
+        usual = (self.high - self.low) / max(self.n - 1, 1)
+        width = usual if width is None else width
         if np.ndim(width):
             self.width: float | Array = _check_vector("width", width, self.n)
             if (self.width <= 0).any():
                 raise ValueError("The 'width' parameter of RBF must be positive.")
         else:
             self.width = float(width)  # type: ignore[arg-type]
+        self._default_width = not np.ndim(width) and self.width == usual
         self.centers.setflags(write=False)
 
     @property
@@ -102,7 +103,8 @@ class RBF(Basis):
     def parameters(self) -> dict[str, Any]:
         if self._given_centers:
             return {"centers": self.centers, "width": self.width}
-        return {"n": self.n, "low": self.low, "high": self.high, "width": self.width}
+        given = {"n": self.n, "low": self.low, "high": self.high}
+        return given if self._default_width else {**given, "width": self.width}
 
 
 def _check_vector(name: str, given: Any, n: int | None) -> Array:

@@ -11,17 +11,18 @@ from rflaf.bases.fixed import FIXED_ACTIVATIONS, Fixed
 from rflaf.bases.polynomial import Polynomial
 from rflaf.bases.rbf import RBF
 
-# A new basis needs one line here to be had by name, and to be under the tests of all bases.
+# One line here makes a new basis known by name, and the contract tests run on it.
 LEARNABLE_BASES: dict[str, Callable[[int, float, float], Basis]] = {
     "rbf": RBF,
     "bspline": BSpline,
     "polynomial": Polynomial,
     "chebyshev": Chebyshev,
 }
+"""Name of each basis that can be learned in, with its class."""
 
 
 def get_basis(basis: str | Basis, n: int = 32, grid: tuple[float, float] = (-2.0, 2.0)) -> Basis:
-    """The basis of a name, with `n` functions on `grid`; a Basis is given back as it is.
+    """The basis of a name, with `n` functions on `grid`; a Basis is returned unchanged.
 
     >>> get_basis("bspline", 16).n
     16

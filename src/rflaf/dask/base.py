@@ -10,20 +10,22 @@ import numpy as np
 from dask import array as da
 from sklearn.utils.validation import check_is_fitted
 
+from rflaf._version import DOCUMENTS
 from rflaf.dask.collections import is_dask, partition
 from rflaf.dask.partitions import PartitionRows, floats_like
 from rflaf.estimators.validation import InputCheck
 
 
 class DaskMixin:
-    """Fits on the workers of a client; stands before an estimator among the bases."""
+    """Fits on the workers of a client; comes before an estimator among the bases."""
 
+    _doc_link_template = f"{DOCUMENTS}api/dask.html#{{estimator_module}}.{{estimator_name}}"
     _plain: type  # the estimator of one machine
     _client: Any = None
 
     @property
     def client(self) -> Any:
-        """The client that fits; one that is set here, else the current one."""
+        """The client that fits: the one that was set, otherwise the current one."""
         client = self._client
         if client is None:
             try:
@@ -97,7 +99,7 @@ class DaskMixin:
 
 
 def predict_rows(model: Any, X: Any, method: str) -> Any:
-    """What a method of the model gives for a partition, without rows too."""
+    """What a method of the model returns for a partition, even one without rows."""
     if len(X):
         return np.asarray(getattr(model, method)(X))
     if hasattr(X, "columns"):

@@ -21,7 +21,7 @@ class Partitions:
     rows : list of int or None
         Rows of each, where known without looking.
     like : array or frame
-        Of the inputs' columns, without a row.
+        Inputs with the same columns, without rows.
     """
 
     parts: list[Any]

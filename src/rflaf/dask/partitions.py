@@ -35,7 +35,7 @@ class PartitionRows(Rows):
     starts : list of int
         The number of the first row of each, and at the end the number of all rows.
     like : array
-        Of the inputs, without a row.
+        Inputs of the same kind, without rows.
     """
 
     def __init__(self, client: Any, parts: list[Any], starts: list[int], like: Any) -> None:
@@ -183,7 +183,7 @@ def count_rows(part: tuple[Any, ...]) -> int:
 def open_partition(
     check: BlockCheck, part: tuple[Any, ...], start: int, rows: int
 ) -> ArrayRows | None:
-    """A partition as checked arrays; None without a row."""
+    """A partition as checked arrays; None if it has no rows."""
     if len(part[0]) != rows:
         raise ValueError(
             f"A partition had {rows} rows at first, and {len(part[0])} later. Expected the same "

@@ -50,7 +50,10 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
         raise NotImplementedError("partial_fit is for arrays: 'to_local' gives the plain model.")
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predictions as a Dask array, not yet computed; for plain arrays as RFLAFRegressor."""
+        """Predictions as a Dask array, not yet computed; for plain arrays as RFLAFRegressor.
+
+        With `return_std`, also the standard deviation of a new observation at each row.
+        """
         if not self._is_lazy(X):
             return super().predict(X, return_std)
         width = None if self.coef_.ndim == 1 else self.coef_.shape[1]

@@ -1,8 +1,8 @@
 """Parsed arrays on disk, so that a set is read from text or archives once.
 
-Each set has a folder. In it the arrays of one version of the source files lie in a folder named by
+Each set has a folder. In it the arrays of one version of the source files are in a folder named by
 their digest, written under another name and renamed: processes at work at the same time write the
-same thing, and the first one wins. `sources.json` says which digest a file had at which size and
+same thing, and the first one wins. `sources.json` records which digest a file had at which size and
 time, so that an unchanged file is not hashed again. Whatever fails here costs time, never a result.
 """
 
@@ -87,7 +87,7 @@ def _read(folder: Path) -> Dataset | None:
             raise ValueError("rows and targets do not match")
         return Dataset(feature_names=tuple(names), **arrays)
     except (OSError, ValueError, TypeError, LookupError, EOFError):
-        shutil.rmtree(folder, ignore_errors=True)  # damaged, or not there at all
+        shutil.rmtree(folder, ignore_errors=True)  # damaged, or missing
         return None
 
 

@@ -24,7 +24,7 @@ class Entry:
 
 
 def _forms(path: str, urls: tuple[str, ...], *others: File, **known: str | int) -> File:
-    """A file that may also lie there unpacked, or packed by gzip."""
+    """A file that may also be unpacked, or packed by gzip."""
     plain = path.removesuffix(".zip").removesuffix(".gz")
     names = {f.path for f in others} | {path}
     more = (File(name) for name in (plain, f"{plain}.gz") if name not in names)

@@ -32,7 +32,7 @@ def download(file: File, folder: Path, progress: bool) -> Path:
         import pooch
     except ImportError as error:
         raise DownloadFailed("downloading needs pooch: pip install 'rflaf[data]'") from error
-    pooch.get_logger().setLevel("WARNING")  # the bar says the same, where one is wanted
+    pooch.get_logger().setLevel("WARNING")  # the progress bar shows the same, if it is wanted
     path = folder / file.path
     reasons = []
     try:

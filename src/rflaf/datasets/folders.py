@@ -16,7 +16,7 @@ def data_folders() -> list[Path]:
 
 
 def cache_folder() -> Path:
-    """RFLAF_CACHE, else the user's cache folder, as `pooch.os_cache("rflaf")` has it."""
+    """RFLAF_CACHE, or the user's cache folder, as `pooch.os_cache("rflaf")` has it."""
     chosen = os.environ.get("RFLAF_CACHE", "").strip()
     if chosen:
         return Path(chosen).expanduser()
@@ -34,11 +34,11 @@ def download_folder() -> Path:
 
 
 def candidates(file: File) -> list[tuple[Path, File]]:
-    """Each place where a file, or one of its other forms, may lie, the best first."""
+    """Each place where a file, or one of its other forms, may be, the best first."""
     folders = [*data_folders(), download_folder()]
     return [(folder / form.path, form) for folder in folders for form in (file, *file.variants)]
 
 
 def find(file: File) -> tuple[Path, File] | None:
-    """The first place where the file lies, and in which form."""
+    """The first place where the file is, and in which form."""
     return next(((path, form) for path, form in candidates(file) if path.is_file()), None)

@@ -12,7 +12,7 @@ from rflaf.datasets.readers import BadFile
 from rflaf.datasets.types import DataNotAvailable, Dataset, File, Info
 
 _WHOLE = 0.95  # of the published rows; some sets lose rows with gaps, or doubled ones
-_ARRAYS_AS_THEY_ARE = {".bin", ".npy"}  # nothing is gained by keeping these a second time
+_ARRAYS_AS_THEY_ARE = {".bin", ".npy"}  # a copy of these would gain nothing
 
 
 def names(available: bool | None = None) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ def names(available: bool | None = None) -> tuple[str, ...]:
 
 
 def info(name: str) -> Info:
-    """What is known of a data set without reading it.
+    """What is known about the data set `name` without reading it.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def load(name: str, *, progress: bool = False) -> Dataset:
     DataNotAvailable
         If a file is nowhere, and cannot be downloaded.
     ValueError
-        If a file is damaged or is not what its name says, or for an unknown name.
+        If a file is damaged or has other contents than its name promises, or for an unknown name.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def _entry(name: str) -> Entry:
 
 
 def _warn_if_cut(info: Info, path: Path, rows: int) -> None:
-    """A text file that ends early, at a line's end, is a table like any other."""
+    """Warn of a text file that ends early at the end of a line: it reads like a whole table."""
     if info.n_rows is not None and rows < _WHOLE * info.n_rows:
         warnings.warn(
             f"'{path}' gave {rows:,} rows, where the published data set has {info.n_rows:,}. "

@@ -22,7 +22,7 @@ _MAGIC = {".gz": b"\x1f\x8b", ".zip": b"PK"}
 
 
 class BadFile(ValueError):
-    """A file that is there, but is not what its name says."""
+    """A file that exists, but does not contain what its name promises."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(f"'{path}' cannot be read: {what}")
@@ -58,7 +58,7 @@ def opened(path: Path, member: str | None = None) -> Iterator[IO[bytes]]:
 
 
 def check_gzip(path: Path) -> None:
-    """Unpack all of a file: its checksum stands at its end, beyond the members of a .tar.gz."""
+    """Unpack all of a file: its checksum is at its end, beyond the members of a .tar.gz."""
     try:
         with gzip.open(path) as file:
             while file.read(1 << 20):
@@ -130,7 +130,7 @@ def table(
 ) -> Array:
     """Numbers separated by commas, after a header if one is named (its empty names are free).
 
-    NumPy's own reader is ten times faster, but does not say which line is wrong, nor reads empty
+    NumPy's own reader is ten times faster, but does not report which line is wrong, nor reads empty
     cells: where it fails, or NaN is allowed, each line is looked at.
     """
     values = None if allow_nan else _fast_table(path, member, header)

@@ -24,7 +24,7 @@ class File:
     Parameters
     ----------
     path : str
-        Where it lies below a data folder.
+        Its path below a data folder.
     urls : tuple of str
         Where it can be downloaded, the first that answers.
     sha256 : str, optional
@@ -88,7 +88,7 @@ class Dataset:
         Numbers, or classes from 0.
     feature_names : tuple of str
     is_test : array of bool, shape (n,) or (0,)
-        The test rows of a set that comes with a split of its own; else empty.
+        The test rows of a set that has its own split; otherwise empty.
     is_number : array of bool, shape (d,) or (0,)
         The columns whose unit means nothing, and that are standardised for most models. Empty where
         there is none.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Integral, Real
+from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rflaf._version import DOCUMENTS
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, Fixed, get_basis
 from rflaf.estimators.inspection import InspectionMixin, warn_of_coverage
@@ -42,6 +44,10 @@ _FEW_NUMBERS = 1024  # in rows that are predicted at once, without further ado
 
 class BaseRFLAF(InspectionMixin, BaseEstimator):
     """Common part of RFLAFRegressor and RFLAFClassifier."""
+
+    # where the question mark in scikit-learn's HTML representation leads
+    _doc_link_module = "rflaf"
+    _doc_link_template = f"{DOCUMENTS}api/estimators.html#{{estimator_module}}.{{estimator_name}}"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
@@ -115,6 +121,18 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.categorical_features = categorical_features
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Give each estimator its own `__init__`, so that errors name the class that was called."""
+        super().__init_subclass__(**options)
+        if "__init__" not in vars(cls):
+            given: Any = cls.__init__
+            own = FunctionType(
+                given.__code__, given.__globals__, "__init__", given.__defaults__, given.__closure__
+            )
+            own.__kwdefaults__, own.__annotations__ = given.__kwdefaults__, given.__annotations__
+            own.__module__, own.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
+            cls.__init__ = own  # type: ignore[method-assign]
 
     _fitted_state: tuple[str, ...] = ()  # what a fit sets besides names that end in _
 

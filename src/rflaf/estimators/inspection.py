@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf.activation import alike
@@ -113,13 +114,12 @@ class InspectionMixin:
         check_is_fitted(self)
         model: Any = self
         losses = [record["loss"] for record in model.history_]
-        members = len(self.members_)
         inputs, columns = len(self.scale_), model.n_features_in_
         lines = [
-            f"{type(self).__name__}: {self.components_.shape[1]} random features of "
-            f"{inputs} inputs{f' from {columns} columns' if columns != inputs else ''}"
-            f"{f', {members} members' if members > 1 else ''}",
+            f"{type(self).__name__}: {self._score_line()}",
             *(f"  members        {text}" for text in describe_members(self.members_)),
+            f"  features       {self.components_.shape[1]} per member of {inputs} inputs"
+            f"{f' from {columns} columns' if columns != inputs else ''}",
             f"  activation     {self.activation_.basis!r}",
             f"  metric         {model.metric_kind_}",
             f"  alpha          {model.alpha_:.3g}",
@@ -138,6 +138,14 @@ class InspectionMixin:
             for i in np.argsort(shares)[::-1][:5]
         )
         return "\n".join([*lines, f"  inputs         {shown}"])
+
+    def _score_line(self) -> str:
+        """The score on unseen rows, and how many members there are."""
+        members, score = len(self.members_), getattr(self, "oof_score_", np.nan)
+        count = f"{members} member{'s' if members > 1 else ''}"
+        if not np.isfinite(score):
+            return f"{count}, no rows held out"
+        return f"oof {'accuracy' if is_classifier(self) else 'R²'} {score:.2f} ({count})"
 
     def report(
         self,

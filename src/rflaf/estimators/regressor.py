@@ -44,11 +44,11 @@ class PartialState:
 class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     """Random feature regression that learns its activation function. No tuning needed.
 
-    f(x) = sum_m v_m sigma(w_m · L x) + intercept. The w_m are random and stay as drawn; sigma, a
-    linear map L of the inputs and the penalty are learned through the held-out error of the exact
-    ridge solution, for which v is solved exactly. Rows that choose are set aside before anything is
-    learned: several members each learn on the rows outside a fold, errors on the folds choose the
-    form of the inputs, the kind of L and the penalty, and the prediction is the members' mean.
+    f(x) = sum_m v_m sigma(w_m · L x) + intercept. The w_m are drawn at random and stay as they are.
+    sigma, a linear map L of the inputs and the penalty are learned by the held-out error of the
+    ridge solution v, which is exact. Rows are split into folds before anything is learned. Several
+    members each learn on the rows outside a fold; their errors on the folds choose the form of the
+    inputs, the kind of L and the penalty. The prediction is the mean of the members.
 
     Parameters
     ----------
@@ -66,29 +66,30 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         Where the basis lives. Projected inputs start with nearly all of them inside [-2, 2].
     metric : {"auto", "full", "diagonal", "none"}
         The map L. "full" finds directions, "diagonal" gives each input a scale, "none" leaves the
-        standardised inputs as they are. "auto": what predicts unseen rows best.
+        standardised inputs unchanged. "auto": whichever predicts held-out rows best.
     input_form : {"auto", "raw", "both", "ranks"}
         The inputs that L maps: standardised columns, these and their ranks side by side, or ranks
         where a column has several values. "auto": the first or the second, chosen with the metric.
     n_members : "auto" or int
         Models that each learn on the rows outside a fold. "auto": 5 up to 5,000 rows, 3 up to
-        10,000, then 1. A single one is the plain model: rows are kept aside to choose by, and all
-        rows count for v in the end.
+        10,000, then 1. A single member is the plain model: some rows are kept aside to choose by,
+        and the final v uses all rows.
     alpha : "auto" or float
         Penalty: mean squared error of the target in units of its variance, plus alpha |v|².
     solver : {"auto", "ridge", "cg"}
         "ridge": as above, v exactly, by normal equations, which take M² numbers. "cg": v by
         preconditioned conjugate gradients with features computed on the fly, for M of 10,000 and
-        more; held-out rows decide when to stop, there is one member, and no `partial_fit`.
+        more; held-out rows decide when to stop. It has one member and no `partial_fit`.
         "auto": "ridge" up to 5,000 features, beyond that whichever is cheaper and fits the memory.
         The paper's own training by Adam is `rflaf.nn.train`.
     fit_intercept : bool
+        Whether the model has an intercept.
     validation_fraction : float
         With one member, the share of rows kept aside to choose by; at least a hundred rows, or a
         third of all.
     max_iter, tol : int, float
-        Steps for learning sigma and L (0: none) at most; fewer rows than 8,000 get fewer. Rounds of
-        steps end when one gains less than `tol`, relatively.
+        Largest number of steps for learning sigma and L (0: none); below 8,000 rows there are
+        fewer. Learning ends when a round of steps gains less than `tol`, relatively.
     l1, smoothness : float
         Penalties on sigma's coefficients: their mean |a|, and their mean squared second difference.
     projection : {"gaussian", "orthogonal"}

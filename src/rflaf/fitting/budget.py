@@ -50,7 +50,7 @@ def gram_bytes(m: int) -> int:
 
 
 def gram_fits(m: int, max_bytes: int | None) -> bool:
-    """Whether that is to be had."""
+    """Whether that much memory is available."""
     return gram_bytes(m) <= (_physical_bytes() if max_bytes is None else max_bytes)
 
 

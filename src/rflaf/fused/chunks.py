@@ -15,7 +15,7 @@ from rflaf.fused.threads import parallel
 class Chunks:
     """`chunks[a:b]` gives flat memory that starts at row a, and the distance of rows in it.
 
-    Chunks that lie whole in memory, at any distance, are not copied; others are, range by range.
+    Contiguous chunks are not copied, whatever their distance; others are, one range at a time.
     Views are read-only, so that the kernels are compiled for one kind of array.
     """
 
@@ -93,7 +93,7 @@ def flat(array: Array, writeable: bool = False) -> Array:
 
 
 def has_flat_rows(matrix: Array) -> bool:
-    """Whether every row lies whole in memory, and the rows one after the other."""
+    """Whether every row is contiguous in memory, and the rows are in order."""
     if matrix.flags.c_contiguous:
         return True
     if matrix.ndim != 2 or 0 in matrix.shape:

@@ -121,7 +121,7 @@ class _Group:
         z = b.select(b.fcmp_ordered(">", z, low), z, low)
         z = b.select(b.fcmp_ordered("<", z, high), z, high)
         position = _multiply_add(b, z, inverse, b.fadd(whole, rest))
-        # z lies in the range, but rounding must not lead out of the table all the same
+        # z is in the range, but rounding must not lead out of the table
         nothing = ir.Constant(self.vector, [0.0] * self.lanes)
         position = b.select(b.fcmp_ordered(">", position, nothing), position, nothing)
         position = b.select(b.fcmp_ordered("<", position, last), position, last)

@@ -1,4 +1,4 @@
-"""Sums of powers, for which no table serves: Horner's rule and its transpose, tile by tile.
+"""Sums of powers, which have no table: Horner's rule and its transpose, tile by tile.
 
 The cost grows with the number of powers, but nothing larger than a tile is ever made.
 """
@@ -29,7 +29,7 @@ def evaluate(z: NDArray[Any], coefficients: NDArray[Any], out: NDArray[Any]) -> 
 
 
 def adjoint(z: NDArray[Any], weights: NDArray[Any], n: int) -> NDArray[np.float64]:
-    """sum over z of weights z^i, for i = 0, …, n - 1; in float64 but for the sum within a tile."""
+    """sum over z of weights z^i, for i = 0, …, n - 1; in float64 except within a tile."""
     from rflaf.fused.jit_powers import adjoint as kernel
 
     n_chunks = -(-z.size // _CHUNK)

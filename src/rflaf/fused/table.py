@@ -1,9 +1,9 @@
 """An activation compiled to piecewise cubics on uniform cells.
 
-The learned activation is a function of one variable. A layout knows the values of all N basis
+The learned activation is a function of one variable. A layout has the values of all N basis
 functions at the nodes of a fine grid, as one sparse matrix; times the coefficients it gives sigma
 there, and from that the cubic of every cell. Evaluating sigma then costs an index and three
-multiplications, whatever N is. The transpose of the same matrix turns sums gathered in the cells
+multiplications for any N. The transpose of the same matrix turns sums gathered in the cells
 into the gradient for the coefficients.
 
 The cubic of a cell takes sigma's values at its ends and thirds. Against Hermite's cubic (values and
@@ -26,6 +26,7 @@ Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 
 DEFAULT_TOL = 2e-6
+"""Error of a table relative to the largest |sigma|, unless another is given."""
 MAX_CELLS = 1 << 18
 _FARTHEST = 1 << 19  # cells from zero
 _TAIL_SHARE = 0.1  # of the tolerance, for what is cut off at the ends
@@ -58,8 +59,7 @@ class Layout:
     """A basis on the cells from low + k * cell to low + (k + 1) * cell, k = 0 ... n_cells - 1.
 
     `node_map`, 3 n_cells + 1 by N, has the values of the functions at the ends and thirds of the
-    cells; `edge_slopes`, 2 by N, their slopes at both ends of the range, with which linear tails
-    go on.
+    cells; `edge_slopes`, 2 by N, their slopes at both ends of the range, for linear tails.
     """
 
     basis: BasisLike
@@ -71,6 +71,7 @@ class Layout:
 
     @property
     def high(self) -> float:
+        """The upper end of the last cell."""
         return self.low + self.n_cells * self.cell
 
     @cached_property
@@ -118,9 +119,9 @@ class Layout:
 class Table:
     """sigma as cubics: c0 + c1 t + c2 t² + c3 t³ in each cell, t in [0, 1).
 
-    Made by `Activation.table`, or by `Layout.table` where the coefficients change often. `frame`
-    has the range, the two parts of 1 / cell and of -low / cell, the slopes of the tails, and the
-    number of cells.
+    Made by `Activation.table`, or by `Layout.table` where the coefficients change often. `layout`
+    has the cells' places and `cells` their cubics. `frame` has the range, the two parts of 1 / cell
+    and of -low / cell, the slopes of the tails, and the number of cells.
     """
 
     layout: Layout = field(repr=False)
@@ -130,6 +131,7 @@ class Table:
 
     @property
     def basis(self) -> BasisLike:
+        """The basis that the table was made from."""
         return self.layout.basis
 
     def in_dtype(self, dtype: Any) -> tuple[Array, Array]:
@@ -149,7 +151,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Direct:
-    """An activation for which no table serves (powers, fixed functions): the formula itself."""
+    """An activation without a table (powers, fixed functions): the formula itself."""
 
     basis: BasisLike
     coefficients: Float64
@@ -162,11 +164,12 @@ class Direct:
 
 
 Sigma = Table | Direct
+"""A compiled activation."""
 
 
 @lru_cache(maxsize=32)
 def basis_layout(basis: BasisLike, parts: int = 8, tail_tol: float = 1e-7) -> Layout:
-    """The layout of `basis` with `parts` cells to its spacing."""
+    """The layout of `basis` with `parts` cells per spacing; tails below `tail_tol` are cut off."""
     start, stop = basis.reach(tail_tol)
     spacing = basis.spacing
     if basis.tail != "zero":  # both ends of the range must be ends of cells
@@ -180,13 +183,13 @@ def basis_layout(basis: BasisLike, parts: int = 8, tail_tol: float = 1e-7) -> La
     if n_cells > MAX_CELLS:
         raise ValueError(
             f"A table of {basis!r} with {parts} cells to its spacing would have {n_cells} cells. "
-            f"Expected at most {MAX_CELLS}: ask for a larger 'tol', or a narrower grid."
+            f"Expected at most {MAX_CELLS}: use a larger 'tol' or a narrower grid."
         )
     low = basis.low - below * cell
     if max(abs(low), abs(stop)) / cell > _FARTHEST:
         raise ValueError(
             f"The grid of {basis!r} lies too far from zero for the width of its functions: float32 "
-            "cannot tell the cells apart. Shift the inputs, or take wider functions."
+            "cannot distinguish the cells. Shift the inputs, or use wider functions."
         )
     nodes = low + cell / 3 * np.arange(3 * n_cells + 1)
     edge_slopes = np.zeros((2, basis.n))

@@ -54,7 +54,7 @@ def use_threads(n_jobs: int | None) -> Iterator[None]:
 
     BLAS gains little from several threads on matrices of this size, loses much where the machine
     is busy, and rounds otherwise with each number of them. Work is spread over threads here
-    instead, in parts that do not depend on their number. None: what joblib's context says, and
+    instead, in parts that do not depend on their number. None: the setting of joblib's context, and
     without one all processors.
     """
     if n_jobs is None:
@@ -71,7 +71,7 @@ def use_threads(n_jobs: int | None) -> Iterator[None]:
 
 
 class _OneBlasThread:
-    """BLAS has one thread while anybody is inside; the last to leave restores what was before."""
+    """BLAS has one thread while any fit is inside; the last to leave restores its setting."""
 
     def __init__(self) -> None:
         self._lock, self._inside = threading.Lock(), 0
@@ -95,7 +95,7 @@ class _OneBlasThread:
                 _take_control()
 
     def forget(self) -> None:
-        """In a forked child nobody is inside; the next to leave restores what the parent had."""
+        """In a forked child no fit is inside; the next to leave restores the parent's setting."""
         self._lock, self._inside = threading.Lock(), 0
 
 

@@ -67,7 +67,7 @@ class LearnableActivation(nn.Module):
     >>> layer.coefficients.grad.shape
     torch.Size([17])
     >>> layer.to_activation().basis
-    RBF(n=17, low=-2.0, high=2.0, width=0.25)
+    RBF(17 on [-2, 2])
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Panels as SVG: a picture for people and screens of all kinds, without a plotting library.
 
 Colours are the classes of the page's style sheet, so that a picture follows light and dark. The
-elements are put together by ElementTree, which escapes whatever text is in them.
+elements are put together by ElementTree, which escapes all text in them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def draw(panel: Panel, width: int = 330) -> str:
         return x_axis(x), inner_height - y_axis(y)
 
     _draw_axes(root, panel, x_axis, y_axis, (inner_width, inner_height))
-    # an svg within clips what lies outside of its box
+    # a nested svg clips what is outside its box
     plot = ElementTree.SubElement(
         root, "svg", x=str(_LEFT), y=str(_TOP), width=str(inner_width), height=str(inner_height)
     )
@@ -53,7 +53,7 @@ def draw(panel: Panel, width: int = 330) -> str:
 
 
 def ticks(low: float, high: float, log: bool = False, count: int = 5) -> list[float]:
-    """Round numbers between two others, about so many.
+    """About `count` round numbers between two others.
 
     Examples
     --------

@@ -11,7 +11,7 @@ the matrix nearest to them of rank one is where alternating least squares start,
 sigma'' then falls step by step, each solution being the next start.
 
 Neighbouring rows share most of what is wrong with f where its mean over w was taken from samples,
-so that rows held out at random cannot tell a penalty that is too weak. Whole cones of directions
+so rows held out at random do not show that a penalty is too weak. Whole cones of directions
 are held out, and the strongest penalty wins that is about as good as the best.
 """
 
@@ -88,8 +88,8 @@ def folded_mean(mean: Float64, spread: Float64) -> Float64:
 class Design:
     """The integrals G and H for the rows of X, a block of rows at a time.
 
-    Nodes are uniform in log z, because f depends on sigma by z/|x|: they serve short and long rows
-    alike. Below the first there is one more, for the rest of the way to zero. A row shorter than a
+    Nodes are uniform in log z, because f depends on sigma by z/|x|: they suit short and long rows.
+    Below the first there is one more, for the interval down to zero. A row shorter than a
     hundredth of the median is taken to have that length.
     """
 

@@ -23,7 +23,7 @@ _NUMBERS = (
     *("train_time_ratio", "test_time_ratio", "train_seconds", "test_seconds"),
 )
 _LARGEST = 1e100
-_FAINT_SEEDS = 4  # besides the first: more make a page heavy, and tell no more
+_FAINT_SEEDS = 4  # besides the first: more make a page heavy and show nothing new
 _FAMILIES = ("rflaf", "rfmlp", "lan", "mlp", "kan", "estimator")
 _PARTS = ("", "rbf", "bs", "pl", "relu", "cos", "tanh", "sigmoid", "no-metric")
 _GROUPS = {
@@ -240,7 +240,7 @@ def _clean(record: Record) -> Record | None:
 def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    # beyond the largest, a loss is no number that sums and axes could bear
+    # larger losses would overflow sums and axes
     return float(value) if abs(value) <= _LARGEST else None
 
 

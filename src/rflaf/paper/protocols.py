@@ -41,7 +41,7 @@ class Protocol:
     epochs, batch_size, learning_rate
         The usual.
     warmup_steps : int
-        The rate rises linearly from `warmup_start` times `learning_rate` in so many steps.
+        The rate rises linearly from `warmup_start` times `learning_rate` within this many steps.
     steps_per_batch : int
         Adam steps with the same gradient. The first `warmup_steps` batches of every epoch get one.
     weight_decay : float, optional
@@ -105,5 +105,7 @@ class Protocol:
 
 
 PUBLISHED = Protocol("published", steps_per_batch=2, selected_on="test", average="batches")
+"""How the paper's experiments were run."""
 CORRECTED = Protocol("corrected")
+"""The same without its defects."""
 PROTOCOLS = {protocol.name: protocol for protocol in (PUBLISHED, CORRECTED)}

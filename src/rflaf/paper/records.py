@@ -76,7 +76,7 @@ class Store:
 
     @contextmanager
     def claim(self, key: str) -> Iterator[bool]:
-        """Whether this process may do the run: nobody is at it, and it is not there yet.
+        """Whether this process may do the run `key`: no other does it, and it has no record yet.
 
         The claim ends with the block, or with the process.
         """
@@ -106,7 +106,7 @@ class Store:
 
 
 def compact(value: Any) -> Any:
-    """Floats with six digits, and None for what JSON cannot say: NaN and the infinities."""
+    """Floats with six digits, and None for what JSON cannot represent: NaN and the infinities."""
     if isinstance(value, dict):
         return {key: compact(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -130,7 +130,7 @@ def _drop_cut_line(file: Any, path: Path) -> None:
     if not data or data.endswith(b"\n"):
         return
     end = data.rfind(b"\n") + 1
-    if _parse(data[end:]) is not None:  # whole but for the line's end
+    if _parse(data[end:]) is not None:  # whole, except for the end of the line
         file.write(b"\n")
         return
     warnings.warn(

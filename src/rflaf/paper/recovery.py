@@ -1,5 +1,7 @@
-"""Recover sigma and v from values of f(x) = E[v(w) sigma(w·x)]; how far that can be done at all is
-told in docs/recovery.md."""
+"""Recover sigma and v from values of f(x) = E[v(w) sigma(w·x)].
+
+docs/recovery.md explains how far that is possible.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ class Recovery:
         x = np.asarray(X, dtype=np.float64)
         basis, a = self.activation.basis, self.activation.coefficients
         design = Design(x, basis, self.directions)
-        # of an even function a fold has each pair once, so that the half of a is its plain start
+        # a fold of an even function has each pair of coefficients once: halving a gives its start
         even, odd = (a + a[::-1]) / 2, (a - a[::-1]) / 2
         out = np.empty(len(x))
         for rows, by_even, by_odd in design.blocks():
@@ -203,7 +205,7 @@ def best_factors(estimate: Float64, truth: Float64) -> Float64:
     for sign in (1, -1):
         part = (estimate + sign * estimate[::-1]) / 2
         size = float(part @ part)
-        # a part that rounding alone left there is no estimate
+        # a part that is only rounding error is not an estimate
         if size > 1e-24 * float(estimate @ estimate):
             scaled += part * float(part @ truth) / size
     return scaled

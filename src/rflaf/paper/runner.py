@@ -16,13 +16,13 @@ Run = Callable[[Spec], Record]
 
 @dataclass(frozen=True)
 class Event:
-    """Something to tell while runs go on.
+    """Something to report while runs continue.
 
     Attributes
     ----------
     kind : {"start", "done", "elsewhere", "skipped"}
-        "elsewhere": another process is at it, or has done it meanwhile. "skipped": its data is not
-        to be had; `message` says why.
+        "elsewhere": another process does it, or has done it meanwhile. "skipped": its data is not
+        available; `message` explains why.
     spec : Spec
     done, total : int
         Of the runs that were missing at the start.
@@ -99,7 +99,7 @@ def run_all(
     """
     todo = missing(specs, store)
     clock = _Clock()
-    # small runs and timings tell nothing of full ones, nor full ones of small ones
+    # small runs and timings do not predict full ones, nor full ones small ones
     small = {spec.rows is not None for spec in todo}
     for record in sort_out(store.read())[0]:
         right = record["kind"] != "timing" and (record["spec"]["rows"] is not None) in small

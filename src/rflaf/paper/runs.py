@@ -20,7 +20,7 @@ _CURVE = np.linspace(-2.0, 2.0, 81)  # where a record has the values of the lear
 
 
 def run(spec: Spec) -> Record:
-    """Train and judge what the spec says.
+    """Train and judge the model of a spec.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def run(spec: Spec) -> Record:
         "spec": spec.to_dict(),
         "kind": kind,
         "seconds": seconds,
-        **found,  # a recovery knows its own seconds, without those of reading the data
+        **found,  # a recovery has its own seconds, without those of reading the data
         "versions": versions(),
         "machine": machine(),
         "date": today(),

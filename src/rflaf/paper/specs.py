@@ -92,7 +92,7 @@ class Spec:
     n_components, epochs : int
         M, and passes over the training rows (0 for the estimators, which have none).
     rows : int, optional
-        Take only the first so many training rows, and a quarter of that to test on.
+        Take only this many training rows, and a quarter as many to test on.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Spec:
 
     @classmethod
     def of(cls, dataset: str, model: str, protocol: ProtocolName, seed: int) -> Spec:
-        """With the paper's M and number of epochs."""
+        """The run of a `dataset`, `model`, `protocol` and seed with the paper's M and epochs."""
         parsed = parse_model(model)
         if protocol not in PROTOCOL_NAMES:
             raise ValueError(
@@ -118,7 +118,7 @@ class Spec:
             )
         epochs = EPOCHS.get(dataset, 30) if parsed.published else 0
         n_components = N_COMPONENTS.get(dataset, 3000)
-        if parsed.family == "recovery":  # each way has its own sizes, which its record names
+        if parsed.family == "recovery":  # each method has its own sizes, which its record names
             n_components = 0
         return cls(dataset, model, protocol, seed, n_components, epochs)
 
@@ -129,6 +129,7 @@ class Spec:
 
     @property
     def key(self) -> str:
+        """The name of the run in the records."""
         size = f"M{self.n_components}/E{self.epochs}" + (f"/n{self.rows}" if self.rows else "")
         return f"{self.dataset}/{self.model}/{self.protocol}/{size}/s{self.seed}"
 
@@ -149,9 +150,16 @@ def matrix(
     protocols: Sequence[ProtocolName] = PROTOCOL_NAMES,
     n_seeds: int = 10,
 ) -> list[Spec]:
-    """All runs of some data sets and models, the first seed of all of them first.
+    """All runs of some models on some data sets, ordered by seed.
 
-    What is not the paper's has the corrected protocol alone.
+    Models that are not the paper's run with the corrected protocol only.
+
+    Parameters
+    ----------
+    datasets, models, protocols : sequence of str
+        Names.
+    n_seeds : int
+        How many of the paper's ten seeds.
     """
     found: list[tuple[int, Spec]] = []
     for dataset in datasets:

@@ -75,8 +75,8 @@ class Row:
 class SubTable:
     """The part of a table that belongs to one data set and one quantity.
 
-    Without rows there are no records for it, and `reason` says what is missing: runs, where others
-    on this data set are there, or else the data.
+    Without records it has no rows, and `reason` explains what is missing: runs, if the data set has
+    other runs, or else the data.
     """
 
     dataset: str
@@ -175,7 +175,7 @@ def difference(
 ) -> float | None:
     """(ours - the paper's) / standard error.
 
-    Both have their own; a figure of ours with one seed, or without spread, is given the paper's.
+    Each has its own; with one seed, or without a spread, ours is taken to have the paper's.
     None where one of the two has no mean, or the paper gives no spread.
     """
     if ours is None or ours.mean is None or paper is None or paper.value is None:

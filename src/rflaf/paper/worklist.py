@@ -59,7 +59,7 @@ def work_for(
         Only these; by default all of the paper's, and this package's estimators.
     protocols : sequence of str
     n_seeds : int
-        The first so many of the paper's seeds; the models that train W have three.
+        How many of the paper's seeds; models that train W have at most three.
     quick : bool
         Small and few: one seed, few rows and epochs.
 

@@ -2,7 +2,7 @@
 
 A source gives its blocks as often as it is asked, and `fit` and `predict` of the estimators take it
 in place of arrays. A block is X, (X, y) or (X, y, weight), of any number of rows, arrays or frames.
-`Rows` is what fits ask of rows, whatever they come from.
+`Rows` is what fits need of rows, wherever they come from.
 """
 
 from rflaf.rows.in_memory import ArrayRows

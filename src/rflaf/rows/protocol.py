@@ -1,4 +1,4 @@
-"""What a fit asks of its rows, wherever they are."""
+"""What a fit needs of its rows, wherever they are."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class Rows(ABC):
         Parameters
         ----------
         size : callable
-            How many to draw, for inputs like some that it is given.
+            How many rows to draw: a function of some inputs.
         seed : int
-            The same seed gives the same rows, whatever the blocks they come in.
+            The same seed gives the same rows for any blocks.
         tally : callable, optional
             Makes a tally of all rows, which is `Sample.tally` in the end.
         """
@@ -71,7 +71,7 @@ class Rows(ABC):
     ) -> Result:
         """A pass over all rows, in blocks of `size`.
 
-        `task` makes a result of blocks in their order; where the rows lie in several places, it
+        `task` makes a result of blocks in their order; if the rows are in several places, it
         runs in each, and `combine` joins the results. Both may be sent to another process.
         """
 

@@ -1,4 +1,4 @@
-"""Rows drawn by their numbers, so that it does not matter in what blocks they come.
+"""Rows drawn by their numbers, so that the blocks they come in do not matter.
 
 Each row has random keys that depend on its number and the seed alone. Those with the smallest make
 the sample that the activation is learned on; an interval of another key makes a fold.
@@ -81,11 +81,11 @@ class Sample:
 
     @property
     def width(self) -> int:
-        """About how many numbers a row of inputs holds: for a sparse one next to none."""
+        """About how many numbers a row of inputs holds: hardly any if it is sparse."""
         return 1 if sparse.issparse(self.x) else int(self.x.shape[1])
 
     def where(self, kept: NDArray[np.bool_]) -> Sample:
-        """Some of the rows."""
+        """The rows where the mask `kept` is true."""
         if kept.all():
             return self
         parts = ("x", "y", "weights", "keys", "numbers")
@@ -153,7 +153,7 @@ class SampleDraw:
         return self._count
 
     def empty(self) -> SampleDraw:
-        """A draw of the same kind, without a row yet."""
+        """A draw of the same kind, still without rows."""
         return SampleDraw(self.size, self.seed, self._new_tally)
 
     def merge(self, other: SampleDraw) -> None:
@@ -168,7 +168,7 @@ class SampleDraw:
             self.tally.merge(other.tally)
 
     def result(self) -> Sample:
-        """The sample; an error without a row to draw."""
+        """The sample; an error if there are no rows."""
         if not self.seen:
             raise ValueError("Found no rows: a minimum of 1 is required.")
         if not self.used:

@@ -14,7 +14,7 @@ class Source(ABC):
     """Blocks of rows, the same ones every time it is iterated over.
 
     A block is X, (X, y) or (X, y, weight); a tuple is always taken for one of the last two. Blocks
-    may have any number of rows, none too.
+    may have any number of rows, including zero.
     """
 
     @abstractmethod
@@ -64,7 +64,7 @@ class Blocks(Source):
 
 
 class Arrays(Source):
-    """Rows of arrays, which may lie on disk (`numpy.memmap`): a block is read when it is its turn.
+    """Rows of arrays, which may be on disk (`numpy.memmap`): a block is read when it is needed.
 
     Parameters
     ----------

@@ -88,11 +88,11 @@ class SourceRows(Rows):
         return ArrayRows(x, y, weights, self._start)
 
     def _read_rows(self, x: Array) -> int:
-        """Rows to read at once while the sample is drawn, for the first of them."""
+        """Rows per block while the sample is drawn, given the first of them."""
         return read_rows(x.shape[1], self._max_bytes)
 
     def blocks(self, size: int | Callable[[Array], int]) -> Iterator[Block]:
-        """All rows, in blocks of `size`, or of what it says for the first X; the last has fewer."""
+        """All rows in blocks of `size`, a number or a function of the first X."""
         pending: list[tuple[Any, ...]] = []
         waiting, start = 0, self._start
         for block in self._checked():

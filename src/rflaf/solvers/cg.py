@@ -3,7 +3,7 @@
 The problem is that of `ridge`, min over V, b of  sum_i w_i |y_i - V' phi_i - b|² / sum_i w_i
 + alpha |V|². The features are computed anew in every pass over the rows, which may come from a
 disk; what is kept are a few vectors of M numbers, a sample of rows for the preconditioner, and as
-many features as the memory allows. Rows that are held out say when to stop.
+many features as the memory allows. Held-out rows decide when to stop.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class WideProblem:
     sample_weights: Array
 
     def layer(self, scale: float, parts: list[RowPart]) -> Layer:
-        """The features of some rows, with W times `scale`."""
+        """The features of the rows in `parts`, with W times `scale`."""
         w = self.w if scale == 1 else (scale * self.w).astype(self.w.dtype)
         return Layer(self.sigma, w, parts)
 

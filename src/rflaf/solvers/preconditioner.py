@@ -32,8 +32,8 @@ class SampledRows:
                 self.gram += part @ part.T  # float32 will do: no more than a guess is needed
         self.gram /= max(len(features), 1)
         check_finite(float(np.sum(self.gram)))
-        # The mean square of a row outside of the span of those before it, over s, is what the
-        # pivots of a Cholesky factorisation are; the later half of them tells.
+        # The pivots of a Cholesky factorisation are the mean squares of each row outside the span
+        # of the rows before it, over s. The later half estimates what the sample leaves out.
         pivots = np.diag(factorise(self.gram.copy())) ** 2
         self.rest = float(np.mean(pivots[len(pivots) // 2 :]))
 

@@ -27,17 +27,34 @@ _TILE = 768  # columns of a tile of a Gram matrix
 
 @dataclass
 class NormalEquations:
-    """The sums: of w, and of w times the products of (features, 1) with themselves and with y."""
+    """Sums over rows that determine the ridge solution for any penalty.
 
-    gram: Float64  # (M + 1) × (M + 1); the last row and column belong to the intercept
-    moment: Float64  # (M + 1) × C
-    square: Float64  # C: sum of w y²
+    Attributes
+    ----------
+    gram : array, (M + 1) × (M + 1)
+        Sum of w phi phi'. The last row and column belong to the intercept.
+    moment : array, (M + 1) × C
+        Sum of w phi y'.
+    square : array of C
+        Sum of w y².
+    weight : float
+        Sum of w.
+    rows : int
+        Rows with a positive weight.
+    single : bool
+        Whether products were taken in float32.
+    """
+
+    gram: Float64
+    moment: Float64
+    square: Float64
     weight: float
     rows: int
-    single: bool = False  # whether products were taken in float32
+    single: bool = False
 
     @classmethod
     def empty(cls, m: int, n_outputs: int) -> NormalEquations:
+        """The sums over no rows, for `m` features and `n_outputs` targets."""
         shape = (m + 1, m + 1)
         return cls(np.zeros(shape), np.zeros((m + 1, n_outputs)), np.zeros(n_outputs), 0.0, 0)
 
@@ -132,7 +149,8 @@ def choose_alpha(
 
     `pairs` has the sums of rows to fit to and of rows held out, for one model or several, and
     `starts` a first penalty for each. Steps by the factor `step` in whichever direction the error
-    falls, until it rises: the price of a step is a factorisation, never another pass over the rows.
+    falls, until it rises or `most` have been tried. A step costs one factorisation and no pass over
+    the rows.
     """
     tried: dict[int, float] = {}
     weights = np.array([held.weight for _, held in pairs])

@@ -236,7 +236,7 @@ class SoftmaxProblem:
     rotation: Array | None = None
 
     def objective(self, rows: ClassRows, settings: SoftmaxSettings, room: int) -> Objective:
-        """The loss over some rows."""
+        """The loss over some rows, with features kept between passes in up to `room` bytes."""
         return Objective(self, rows, settings.fit_intercept, room)
 
 
@@ -249,8 +249,12 @@ class SoftmaxSettings:
     n_classes : int
     alpha : float, optional
         A penalty to keep.
+    max_iter : int
+        Steps of L-BFGS at most.
     room : int
         Bytes in which features may be kept between passes.
+    tol : float
+        How far the loss may be from its minimum, relatively.
     """
 
     n_classes: int
@@ -262,7 +266,7 @@ class SoftmaxSettings:
 
 
 def fit_softmax(problems: list[SoftmaxProblem], settings: SoftmaxSettings) -> list[Solution]:
-    """Output weights for classes 0 ... n_classes - 1, for one model or several.
+    """Output weights for classes 0 ... n_classes - 1, for each model in `problems`.
 
     Penalties are tried from `start_alpha` in whichever direction the cross-entropy of the held-out
     rows falls, over the first few models together, each from the last one's solution. Then the

@@ -31,6 +31,7 @@ class Learned:
     """The activation's coefficients, the metric, the penalty, and how they were found.
 
     `metric` is d × d, a vector of d, or a number, and applies to the inputs as they were given.
+    `history` has a record per step.
     """
 
     coefficients: Float64

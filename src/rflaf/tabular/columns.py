@@ -8,7 +8,7 @@ from typing import Any
 
 
 class TableError(ValueError):
-    """A table that cannot be used as it is.
+    """A table that cannot be used as it is: the `message` explains why.
 
     Attributes
     ----------

@@ -23,7 +23,16 @@ PENALTIES = np.logspace(-4, 4, 17)
 
 @dataclass(frozen=True)
 class Comparison:
-    """One model's line: the score's name and values, and the seconds of a fit and a prediction."""
+    """The result of one model.
+
+    Attributes
+    ----------
+    model, score : str
+        Names of the model and of the score.
+    scores : tuple of float
+        One per fold.
+    fit_seconds, predict_seconds : float
+    """
 
     model: str
     score: str

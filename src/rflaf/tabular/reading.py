@@ -97,9 +97,10 @@ def check_output(
     endings: Sequence[str] = TABLES,
     inputs: Sequence[str | os.PathLike[str]] = (),
 ) -> str:
-    """The ending of a file that can be written; an error before the work and not after it.
+    """The ending of a file's name, one of `endings`; an error if the file cannot be written.
 
-    Files that are read for it, `inputs`, are not to be replaced.
+    It is called before the work, so that no fit is lost to a wrong name. Files that are read for
+    it, `inputs`, must not be replaced.
     """
     path = Path(path)
     for given in map(Path, inputs):

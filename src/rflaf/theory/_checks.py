@@ -1,4 +1,4 @@
-"""What the functions of the theory accept, and what they say to anything else."""
+"""What the functions of the theory accept, and the errors for anything else."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def norms_and_directions(X: FloatArray) -> tuple[FloatArray, FloatArray]:
 def tiles(
     X: FloatArray, Y: FloatArray, *, smallest_width: float
 ) -> Iterator[tuple[slice, slice, Pairs]]:
-    """The pairs of X and Y in tiles; where Y is X, those on and above the diagonal alone.
+    """The pairs of X and Y in tiles; where Y is X, only those on and above the diagonal.
 
     `smallest_width` is the shortest length that matters. The angles of nearly parallel pairs are
     computed again from their difference where the points are much longer than that.

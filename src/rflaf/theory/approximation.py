@@ -1,6 +1,6 @@
-"""How well finitely many features and Gaussians can do: theorem 3.4, proposition 4.3, theorem 4.4.
+"""The error of finitely many features and Gaussians: theorem 3.4, proposition 4.3, theorem 4.4.
 
-Every bound comes with two sets of constants. "paper" is what is printed. "sharp" follows the same
+Every bound comes with two sets of constants. "paper" is as printed. "sharp" follows the same
 proofs and leaves out their slack; docs/theory.md derives it. Both are proved, so both hold.
 """
 
@@ -81,7 +81,7 @@ def largest_width(epsilon: float, target: Target, *, constants: Constants = "pap
     """The largest h that proposition 4.3 allows for an error of epsilon in f.
 
     As printed, ε / (4√2 L R √log(16 |sigma| R/ε)); with "sharp" constants ε √(2π) / (4 L R).
-    It has to be ε < |sigma| R: for a larger ε the function 0 will do.
+    ε < |sigma| R is required: for a larger ε the function 0 is good enough.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What n samples can teach: the constraint set (5.3), its complexity, theorem 5.1."""
+"""Learning from n samples: the constraint set (5.3), its complexity, theorem 5.1."""
 
 from __future__ import annotations
 

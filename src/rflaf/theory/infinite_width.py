@@ -1,4 +1,4 @@
-"""What M -> infinity makes of an activation: E[sigma(w·x) sigma(w·x')], one class for each form."""
+"""The limit M -> infinity of an activation: E[sigma(w·x) sigma(w·x')], one class per form."""
 
 from __future__ import annotations
 

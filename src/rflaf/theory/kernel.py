@@ -95,7 +95,7 @@ def gaussian_cross_kernel(
     centers: tuple[float, float],
     widths: tuple[float, float],
 ) -> FloatArray:
-    """E[B_1(w·x) B_2(w·x')] for two Gaussians with centres and widths of their own.
+    """E[B_1(w·x) B_2(w·x')] for two Gaussians with different centres and widths.
 
     With S the 2 × 2 Gram matrix of x and x' and D = diag(h_1², h_2²), it is
     h_1 h_2 det(D + S)^(-1/2) exp(-½ c'(D + S)⁻¹c). It is not symmetric in x and x'.

@@ -57,7 +57,7 @@ class Guarantee:
 
 
 class Plan(Guarantee):
-    """Sizes that guarantee what was asked for; see `plan`."""
+    """Sizes that guarantee the wanted excess risk; see `plan`."""
 
 
 Certified = TypeVar("Certified", bound=Guarantee)
@@ -110,7 +110,7 @@ def plan(
     share = epsilon / 3
     grid_epsilon = _useful(share / loss_lipschitz, target)
     h = largest_width(grid_epsilon, target, constants=constants)
-    h = min(h, 1.0) if constants == "paper" else h  # the printed theorem 5.1 asks for h <= 1
+    h = min(h, 1.0) if constants == "paper" else h  # the printed theorem 5.1 requires h <= 1
     n, M, N = sample_complexity(
         share, h, delta, target=target, loss_lipschitz=loss_lipschitz, constants=constants
     )
@@ -204,7 +204,7 @@ def guarantee(
       Gaussians N = 128, h = 0.3                 adds 0.3537
     """
     epsilon = grid_error(N, h, target, constants=constants)
-    # theorem 4.4 asks for less than |sigma| R, the error of the function 0
+    # theorem 4.4 requires less than |sigma| R, the error of the function 0
     epsilon = min(epsilon, target.sup_norm * target.radius * (1 - 1e-12))
     return _certify(
         Guarantee,
@@ -221,7 +221,7 @@ def guarantee(
 
 
 def _useful(epsilon: float, target: Target) -> float:
-    """Half of |sigma| R at most: at |sigma| R the function 0 would do, and no grid is needed."""
+    """Half of |sigma| R at most: at |sigma| R the function 0 is enough, and no grid is needed."""
     return min(epsilon, target.sup_norm * target.radius / 2)
 
 

@@ -1,9 +1,9 @@
 """Kernels without a closed form, by Gauss-Hermite quadrature in one dimension.
 
 With g_n(s) = E[sigma(s z) He_n(z)] / √n! for a standard normal z, Mehler's formula is
-E[sigma(w·x) sigma(w·x')] = sum_n g_n(|x|) g_n(|x'|) cos^n. Quadrature is needed for every point,
-not for every pair, and whatever its error the result is positive semidefinite. What the terms left
-out amount to on the diagonal goes into one more term, so that the diagonal is exact.
+E[sigma(w·x) sigma(w·x')] = sum_n g_n(|x|) g_n(|x'|) cos^n. Quadrature is needed per point,
+not per pair, and the result is positive semidefinite for any error. One more term has what the
+omitted terms would add to the diagonal, so that the diagonal is exact.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class HermiteSeries(InfiniteWidth):
         return out
 
     def _warn_of_a_large_rest(self, X: FloatArray, features: FloatArray) -> None:
-        """The last feature is all that is wrong; it matters for nearly parallel points alone."""
+        """Only the last feature is inexact; it matters for nearly parallel points only."""
         squares = np.square(features)
         share = squares[:, -1] / np.maximum(squares.sum(axis=1), np.finfo(float).tiny)
         worst = int(np.argmax(share))
@@ -145,7 +145,7 @@ def _nodes(n_terms: int) -> tuple[FloatArray, FloatArray]:
 
 @lru_cache(maxsize=8)
 def _weighted_hermite(n_terms: int) -> FloatArray:
-    """w_k He_n(z_k)/√n!, a row for every node."""
+    """w_k He_n(z_k)/√n!, one row per node."""
     z, weights = _nodes(n_terms)
     columns = [np.ldexp(m, e.astype(int)) for m, e in hermite_terms(n_terms, z)]
     return np.column_stack(columns) * weights[:, None]

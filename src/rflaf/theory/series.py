@@ -189,7 +189,7 @@ def rkhs_norm_bound(f: TensorSeries, *, center: float, width: float) -> float:
 
     There is a v with f(x) = E[B(w·x) v(w)] on the unit sphere and E[v(w)²] <= D_{c,h}(f). A term
     with F_n = 0 counts as 0, whatever t_n is; with F_n ≠ 0 and t_n = 0 the answer is infinite.
-    F_n stands for its symmetric part, the shortest tensor with the same values.
+    F_n is represented by its symmetric part, the shortest tensor with the same values.
 
     Examples
     --------
@@ -212,7 +212,7 @@ def rkhs_norm_bound(f: TensorSeries, *, center: float, width: float) -> float:
 def _log_taylor(n_terms: int, c: float, h: float) -> FloatArray:
     """log t_n, where t_n itself may be too small for a float; -inf where it is zero."""
     x = np.array(c / np.sqrt(1 + h * h))
-    tiny = 1e-14  # a zero of He_n comes out as a rounding error of its neighbours' size
+    tiny = 1e-14  # at a zero of He_n the result is a rounding error of its neighbours' size
     logs = np.empty(n_terms)
     with np.errstate(divide="ignore"):
         for n, (value, exponent) in enumerate(hermite_terms(n_terms, x)):

@@ -1,4 +1,4 @@
-"""What the bounds need to know of the target: the class F_K of the paper, as a few numbers."""
+"""What the bounds need to know about the target: the class F_K of the paper, as a few numbers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,17 @@ class Target:
 
 
 def weight_radius(lipschitz: float, at_zero: float, *, dimension: int) -> float:
-    """R = √(2 L_v² d + 2 v(0)²) for a weight function v with the constant L_v (theorem 3.4)."""
+    """R = √(2 L_v² d + 2 v(0)²) for a weight function v (theorem 3.4).
+
+    Parameters
+    ----------
+    lipschitz : float
+        L_v, the Lipschitz constant of v.
+    at_zero : float
+        v(0).
+    dimension : int
+        d, the number of inputs.
+    """
     check(
         "weight_radius",
         {"lipschitz": NON_NEGATIVE, "at_zero": NON_NEGATIVE, "dimension": COUNT},

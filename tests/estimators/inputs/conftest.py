@@ -1,4 +1,4 @@
-"""Models of every kind, and everything they say about their inputs."""
+"""Models of every kind, and all their outputs."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def rows(rng):
 
 
 def outputs(model, X):
-    """Everything a model says about X."""
+    """Everything a model predicts for X."""
     names = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform")
     found = [np.asarray(getattr(model, name)(X)) for name in names if hasattr(model, name)]
     if isinstance(model, RFLAFRegressor):

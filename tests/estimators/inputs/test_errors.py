@@ -7,8 +7,6 @@ from scipy import sparse
 from rflaf import RFLAFClassifier, RFLAFRegressor
 from tests.estimators.inputs.conftest import MAKERS, PREDICTORS, classifier, features, regressor
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
-
 
 @MAKERS
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

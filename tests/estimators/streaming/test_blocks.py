@@ -8,8 +8,6 @@ from rflaf.rows import Arrays, Blocks, Parquet
 from rflaf.rows.sample import SAMPLE, row_keys
 from tests.estimators.streaming.conftest import SAMPLED, SEED, N, classifier, cut, regressor
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
-
 
 def assert_same(one, other):
     assert one.activation_ == other.activation_

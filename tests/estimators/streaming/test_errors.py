@@ -6,8 +6,6 @@ import pytest
 from rflaf.rows import Blocks
 from tests.estimators.streaming.conftest import N, classifier, cut, regressor
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
-
 
 @pytest.mark.parametrize("make", [regressor, classifier])
 @pytest.mark.parametrize("fails_in", [1, 2])

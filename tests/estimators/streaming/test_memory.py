@@ -14,8 +14,6 @@ from rflaf.rows.sample import SampleDraw
 from rflaf.rows.streamed import read_rows
 from tests.estimators.streaming.conftest import classifier, cut, regressor
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
-
 
 def test_the_parameter(rows):
     X, y, _ = rows

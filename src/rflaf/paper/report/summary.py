@@ -1,4 +1,4 @@
-"""What the records say, in sentences."""
+"""The records, summarised in sentences."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _seconds(records: Iterable[Record], dataset: str, model: str) -> str:
 
 
 def training_seconds(record: Record) -> float | None:
-    """Of the fit, without what is spent on tests, where the record says it apart."""
+    """Seconds of the fit, without tests if the record has them separately."""
     if record["fit_seconds"] is not None:
         return record["fit_seconds"]
     epochs = record["history"].get("train_seconds")

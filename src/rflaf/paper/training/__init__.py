@@ -1,6 +1,6 @@
 """The paper's training: its networks by Adam on mini-batches, by either protocol."""
 
-import rflaf.nn  # noqa: F401  # says what to install where PyTorch is missing
+import rflaf.nn  # noqa: F401  # its error explains what to install if PyTorch is missing
 from rflaf.paper.protocols import CORRECTED, PUBLISHED, Protocol
 from rflaf.paper.training.arrays import AdamFit, fit_adam
 from rflaf.paper.training.history import EpochRecord, TrainingResult

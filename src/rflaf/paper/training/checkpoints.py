@@ -14,7 +14,7 @@ from rflaf.files import write_whole
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Write the file whole or not at all, wherever the process is killed."""
+    """Write the file whole or not at all, even if the process is killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
     torch.save(state, buffer)
@@ -43,7 +43,7 @@ def load_checkpoint(path: Path, run: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def fingerprint(*tensors: Tensor | None) -> int:
-    """A number that tells one set of data from another."""
+    """A number that distinguishes one set of data from another."""
     code = 0
     for tensor in tensors:
         if tensor is not None:

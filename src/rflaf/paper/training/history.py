@@ -10,7 +10,18 @@ from rflaf.paper.protocols import Protocol
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """Losses, accuracies (shares, for classes) and seconds of one epoch, counted from 1."""
+    """Losses and times of one epoch.
+
+    Attributes
+    ----------
+    epoch : int
+        Counted from 1.
+    train_loss, validation_loss, test_loss : float
+        None without such rows.
+    validation_accuracy, test_accuracy : float
+        Shares of the rows; None in a regression.
+    train_seconds, test_seconds : float
+    """
 
     epoch: int
     train_loss: float
@@ -48,7 +59,7 @@ class TrainingResult:
 
     @property
     def best_epoch(self) -> int | None:
-        """The epoch with the lowest loss where `protocol.selected_on` says; None if diverged."""
+        """The epoch with the lowest loss on `protocol.selected_on`; None if diverged."""
         if self.status == "diverged":
             return None
         return best_record(self.history, self.protocol).epoch

@@ -53,7 +53,7 @@ def train(
     seed : int
         For the shuffles and the validation part.
     checkpoint : path, optional
-        A file that is replaced after every epoch. Where it exists, the run goes on from it, and
+        A file that is replaced after every epoch. If it exists, the run resumes from it, and
         ends with the same bits as a run that was never interrupted.
     memory_budget : int
         Bytes that Z = X W of a frozen model may take. If it fits it is computed once, and else
@@ -223,7 +223,7 @@ class _Run:
         history = tuple(self.history)
         if self.diverged_epoch is None:
             bound = self.protocol.divergence * self.subsets["train"].constant_loss()
-            # the test rows may lie farther out than those that pick the epoch
+            # test rows may be farther out than those that choose the epoch
             beyond = [
                 r
                 for r in history

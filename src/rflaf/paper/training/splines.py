@@ -103,9 +103,9 @@ def published_basis(kind: str, cells: int, *, corrected: bool = False) -> Basis:
     Examples
     --------
     >>> published_basis("rbf", 16)
-    RBF(n=17, low=-2.0, high=2.0, width=0.25)
+    RBF(17 on [-2, 2])
     >>> published_basis("bs", 16)
-    DefectiveBSpline(n=17, low=-2.0, high=2.0)
+    DefectiveBSpline(17 on [-2, 2])
     >>> published_basis("bs", 16, corrected=True).spacing
     0.25
     """

@@ -17,9 +17,13 @@ BLOCK_ROWS = 1024  # that go through a model at a time, outside of training
 
 @dataclass(frozen=True)
 class Data:
-    """Training rows, and test rows where there are some; arrays or tensors.
+    """Training rows, and optionally test rows.
 
-    Whole numbers as targets are classes 0, ..., C - 1, and anything else is a regression.
+    Attributes
+    ----------
+    X_train, X_test : array or tensor
+    y_train, y_test : array or tensor
+        Whole numbers are classes 0, ..., C - 1; anything else is a regression.
     """
 
     X_train: Tensor | ArrayLike

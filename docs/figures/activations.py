@@ -1,4 +1,4 @@
-"""The picture in README: python docs/figures/readme.py"""
+"""The picture in docs/index.md: python docs/figures/activations.py"""
 
 import warnings
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is particular to one basis."""
+"""The formula of each basis, against known values."""
 
 from math import erf
 

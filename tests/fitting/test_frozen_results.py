@@ -1,4 +1,4 @@
-"""Frozen settings and rows in, a frozen result out."""
+"""A fit takes frozen settings and rows, and returns a frozen result."""
 
 import dataclasses
 import pickle

@@ -1,4 +1,4 @@
-"""Inputs that once gave wrong answers in silence."""
+"""Inputs that once gave wrong answers without an error."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,6 @@ from scipy import sparse
 
 from rflaf import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from tests.estimators.conftest import classifier, regressor
-
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
 
 
 @pytest.fixture(scope="module")

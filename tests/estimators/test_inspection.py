@@ -1,0 +1,146 @@
+"""Looking at a fitted model: importances, summary, pictures, warnings, progress, links."""
+
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.utils import estimator_html_repr
+
+from rflaf import RandomFeatures, RFLAFClassifier, RFLAFRegressor
+from tests.estimators.conftest import classifier, regressor
+
+
+@pytest.mark.parametrize("metric", ["full", "diagonal"])
+def test_importances_show_idle_columns(metric, rng):
+    X = rng.uniform(-1, 1, (1500, 6)) * [1, 10, 1e-3, 1, 5, 1] + [0, 0, 0, 0, 100, 3]
+    X[:, 5] = 3.0
+    y = np.sin(3 * X[:, 0]) + np.sin(0.3 * X[:, 1])
+    model = RFLAFRegressor(n_components=100, metric=metric, max_iter=80, random_state=0).fit(X, y)
+    importances = model.feature_importances_
+    assert importances.shape == (6,)
+    assert importances.sum() == pytest.approx(1)
+    assert importances[:2].min() > 0.2
+    assert importances[2:].max() < 0.05
+    assert importances[5] == 0
+
+
+@pytest.mark.parametrize("form", ["raw", "both", "ranks"])
+@pytest.mark.parametrize("metric", ["full", "diagonal", "none"])
+def test_every_form_has_importances_and_a_summary(form, metric, friedman):
+    X, y, _, _ = friedman
+    X = np.column_stack([X, np.full(len(X), 3.0)])
+    model = regressor(input_form=form, metric=metric, n_members=2, max_iter=2).fit(X, y)
+    shares = model.feature_importances_
+    assert shares.shape == (11,)
+    assert shares.sum() == pytest.approx(1)
+    assert shares[10] == 0
+    text = model.summary()
+    assert re.match(r"RFLAFRegressor: oof R² -?\d\.\d\d \(2 members\)\n", text)
+    assert "40 per member of 11 inputs" in text
+    expected = {"raw": "standardised\n", "both": "standardised, and ranks\n", "ranks": " ranks\n"}
+    assert expected[form] in text
+
+
+def test_coverage_warns(friedman):
+    X, y, _, _ = friedman
+    with pytest.warns(UserWarning, match=r"Only \d+% of the projected inputs lie inside the grid"):
+        narrow = regressor(grid=(-0.3, 0.3), metric="none").fit(X, y)
+    assert narrow.grid_coverage_ < 0.9
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wide = regressor(grid=(-5.0, 5.0), metric="none").fit(X, y)
+    assert wide.grid_coverage_ > 0.99
+    assert regressor(activation="relu", metric="none").fit(X, y).grid_coverage_ == 1.0
+
+
+def test_the_warning_points_at_the_caller(friedman):
+    X, y, _, _ = friedman
+    for model, target in ((regressor(), y), (classifier(), y > 14)):
+        with pytest.warns(UserWarning, match="Only") as caught:
+            model.set_params(grid=(-0.3, 0.3), metric="none").fit(X, target)
+        assert Path(caught[0].filename) == Path(__file__)
+
+
+def test_plot_activation(friedman):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    X, y, _, _ = friedman
+    model = regressor().fit(X, y)
+    figure, ax = pyplot.subplots()
+    assert model.plot_activation(ax) is ax
+    mean, first, second = ax.lines  # of two members, scaled alike
+    z = first.get_xdata()
+    np.testing.assert_allclose(first.get_ydata(), model.activation_(z))
+    np.testing.assert_allclose(
+        mean.get_ydata(), (first.get_ydata() + second.get_ydata()) / 2, atol=1e-12
+    )
+    histogram = figure.axes[1]
+    counted = sum(patch.get_height() for patch in histogram.patches)
+    low = min(patch.get_x() for patch in histogram.patches)
+    high = max(patch.get_x() + patch.get_width() for patch in histogram.patches)
+    inside = np.sum((model.z_sample_ >= low) & (model.z_sample_ <= high))
+    assert counted == inside > 1000
+    pyplot.close(figure)
+    assert classifier(activation="relu").fit(X, y > 14).plot_activation() is not None
+    pyplot.close("all")
+
+
+def test_summary(friedman):
+    X, y, _, _ = friedman
+    text = regressor(alpha=0.125).fit(X, y).summary()
+    for part in ("RFLAFRegressor: oof R²", "RBF(32 on [-2, 2])\n", "0.125", "steps"):
+        assert part in text
+    assert "RFLAFClassifier: oof accuracy" in classifier().fit(X, y > 14).summary()
+    assert "1 member, no rows held out" in regressor().fit(X[:50], y[:50]).summary()
+    plain = regressor(metric="none", activation="relu").fit(X, y).summary()
+    assert "steps" not in plain
+    assert "none" in plain
+
+
+def test_the_picture_of_a_model(friedman):
+    X, y, _, _ = friedman
+    model = regressor().fit(X, y)
+    assert model.activation_.basis.grid == (-2.0, 2.0)
+    assert 0 < model.z_sample_.size <= 2000
+    assert model.components_.shape == (10, 40)
+    assert model.alpha_ > 0
+    assert {"alpha", "loss"} <= model.alpha_path_[0].keys()
+
+
+@pytest.mark.parametrize("make", [regressor, classifier], ids=["regressor", "classifier"])
+def test_progress(make, friedman, capfd):
+    pytest.importorskip("tqdm")
+    X, y, _, _ = friedman
+    model = make(verbose=1, tol=0.0, metric="full").fit(X, y > 14)
+    shown = "".join(capfd.readouterr())
+    assert "learning the activation" in shown
+    assert f"{2 * model.n_iter_}/20" in shown  # of two members
+    assert "held_out_loss" in shown
+    make().fit(X, y > 14)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_without_tqdm(friedman, capsys, monkeypatch):
+    X, y, _, _ = friedman
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    regressor(verbose=1, max_iter=40, metric="full").fit(X, y)
+    assert "40/40, held out loss" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", [RFLAFRegressor, RFLAFClassifier, RandomFeatures])
+def test_the_html_form_links_to_the_reference(kind):
+    page = f"api/estimators.html#{kind.__module__}.{kind.__name__}"
+    assert page in estimator_html_repr(kind())
+
+
+@pytest.mark.parametrize("kind", [RFLAFRegressor, RFLAFClassifier])
+def test_a_wrong_parameter_is_an_error_of_the_class_that_was_called(kind):
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}\.__init__\(\) got an unexpected"):
+        kind(n_component=3)
+
+
+def test_the_text_form_is_scikit_learns():
+    assert repr(RFLAFRegressor(alpha=0.5)) == "RFLAFRegressor(alpha=0.5)"
