@@ -20,7 +20,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 from rflaf._version import __version__
 from rflaf.activation import Activation
-from rflaf.bases import RBF, BSpline, Chebyshev, Fixed, Polynomial
+from rflaf.bases import RBF, BSpline, Chebyshev, Continued, Fixed, Polynomial
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.estimators.regressor import PartialState
 from rflaf.files import write_whole
@@ -42,6 +42,7 @@ _OWN_TYPES = (
     Activation,
     BSpline,
     Chebyshev,
+    Continued,
     FittedLayer,
     Fixed,
     FoldPlan,

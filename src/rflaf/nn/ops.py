@@ -17,29 +17,26 @@ Arguments are as in `gather`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from rflaf import fused
+from rflaf.fused.threads import at_most
 from rflaf.nn import gather
 from rflaf.nn.layouts import layout_of, sigma_of
-
-_WIDE = 512  # rows at least this long go to the kernels as they are,
-_CUT = 4096  # others are cut anew, into rows of this length
-_LONG_CHANNEL = 4096  # elements from which a call of the kernels for each channel pays
-
+from rflaf.nn.table_maps import table_map
 
 @torch.library.custom_op("rflaf::evaluate", mutates_args=())
 def evaluate(z: Tensor, a: Tensor, basis: str, order: int) -> Tensor:
     if order or not _runs_fused(z, a, basis):
         return gather.evaluate(z, a, basis, order).contiguous()
+    if layout_of(basis) is None:
+        return torch.from_numpy(fused.apply(sigma(a, basis), _numpy(z)))
     out = torch.empty(z.shape, dtype=z.dtype)
-    for part, target, coefficients in _channels(a, z, out):
-        fused.apply(sigma_of(basis, coefficients), _numpy(part), out=target.numpy())
+    with at_most(torch.get_num_threads()):
+        fused.apply_tables(table_map(basis).tables(a, z.dtype), _channels(z, a), _channels(out, a))
     return out
 
 
@@ -47,26 +44,14 @@ def evaluate(z: Tensor, a: Tensor, basis: str, order: int) -> Tensor:
 def slope(g: Tensor, z: Tensor, a: Tensor, basis: str, order: int) -> Tensor:
     if order != 1 or not _runs_fused(z, a, basis):
         return (g * gather.evaluate(z, a, basis, order)).contiguous()
-    out = torch.empty(z.shape, dtype=z.dtype)
-    for part, upstream, target, coefficients in _channels(a, z, g, out):
-        sigma = sigma_of(basis, coefficients)
-        for matrix, weights, rows in _matrices(_numpy(part), _numpy(upstream), target.numpy()):
-            fused.slope(sigma, matrix, weights, out=rows)
-    return out
+    return _gradients(g, z, a, basis)[0]
 
 
 @torch.library.custom_op("rflaf::adjoint", mutates_args=())
 def adjoint(g: Tensor, z: Tensor, like: Tensor, basis: str, order: int) -> Tensor:
     if order or not _runs_fused(z, like, basis):
         return gather.adjoint(g, z, like, basis, order).contiguous()
-    gradients = []
-    for part, upstream, coefficients in _channels(like, z, g):
-        sigma = sigma_of(basis, coefficients)
-        total = np.zeros(like.shape[-1])
-        for matrix, weights in _matrices(_numpy(part), _numpy(upstream)):
-            total += fused.adjoint(sigma, matrix, weights)
-        gradients.append(total)
-    return torch.from_numpy(np.stack(gradients)).to(like.dtype).reshape(like.shape)
+    return _gradients(g, z, like, basis, need_z=False)[1]
 
 
 @evaluate.register_fake
@@ -119,35 +104,40 @@ slope.register_autograd(_slope_backward, setup_context=_save)
 adjoint.register_autograd(_adjoint_backward, setup_context=_save)
 
 
+def sigma(a: Tensor, basis: str) -> fused.Sigma:
+    """The activation as `rflaf.fused` takes it, for one that all channels share."""
+    return sigma_of(basis, a.detach().to(torch.float64).numpy().tobytes())
+
+
 def _runs_fused(z: Tensor, a: Tensor, basis: str) -> bool:
-    if z.device.type != "cpu" or z.dtype not in (torch.float32, torch.float64):
+    if z.device.type != "cpu" or z.dtype not in (torch.float32, torch.float64) or not z.numel():
         return False
-    if a.ndim == 2 and z.numel() < _LONG_CHANNEL * a.shape[0]:
-        return False
-    return layout_of(basis) is not None or not gather.has_formula(basis)
+    if layout_of(basis) is None:
+        return a.ndim == 1 and not gather.has_formula(basis)
+    return True
 
 
-def _channels(a: Tensor, *tensors: Tensor) -> Iterator[tuple[Any, ...]]:
-    """The parts of the tensors that have one activation, each with its coefficients."""
-    rows = a.detach().to(torch.float64).numpy()
-    if rows.ndim == 1:
-        yield *tensors, rows.tobytes()
-        return
-    for c, row in enumerate(rows):
-        yield *(tensor[c] for tensor in tensors), row.tobytes()
+def _gradients(
+    g: Tensor, z: Tensor, a: Tensor, basis: str, need_z: bool = True
+) -> tuple[Tensor, Tensor]:
+    """g sigma'(z), empty if not wanted, and the gradient for a."""
+    if layout_of(basis) is None:
+        direct, rows, weights = sigma(a, basis), *(_numpy(t).reshape(1, -1) for t in (z, g))
+        slopes = fused.slope(direct, rows, weights).reshape(z.shape)
+        gradient = torch.from_numpy(fused.adjoint(direct, rows, weights)).to(a.dtype)
+        return torch.from_numpy(slopes), gradient
+    maps = table_map(basis)
+    dz = torch.empty(z.shape if need_z else 0, dtype=z.dtype)
+    target = _channels(dz, a) if need_z else None
+    with at_most(torch.get_num_threads()):
+        weights = _channels(g.to(z.dtype), a)
+        sums = fused.cell_sums(maps.tables(a, z.dtype), _channels(z, a), weights, target)
+    return dz, maps.pull_back(sums, a)
 
 
-def _matrices(z: Any, *others: Any) -> Iterator[tuple[Any, ...]]:
-    """The arrays as matrices with rows long enough for the kernels."""
-    if z.ndim == 2 and z.shape[1] >= _WIDE:
-        yield z, *others
-        return
-    flat = [np.ascontiguousarray(array).reshape(-1) for array in (z, *others)]
-    whole = z.size // _CUT * _CUT
-    if whole:
-        yield tuple(array[:whole].reshape(-1, _CUT) for array in flat)
-    if whole < z.size:
-        yield tuple(array[None, whole:] for array in flat)
+def _channels(tensor: Tensor, a: Tensor) -> Any:
+    """The tensor as the kernels take it, outer × C × inner."""
+    return _numpy(tensor.contiguous()).reshape(1, a.shape[0] if a.ndim == 2 else 1, -1)
 
 
 def _numpy(tensor: Tensor) -> Any:

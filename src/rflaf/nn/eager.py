@@ -1,0 +1,160 @@
+"""Activations and read-outs on the CPU outside of compilers: fewer calls than the operators make.
+
+One kernel gives the values, and one both gradients. What they write goes to memory that is used
+again. Whatever else is asked for (other devices and dtypes, compilers, transforms, a second
+derivative) runs through the operators of `ops`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rflaf import fused
+from rflaf.fused.threads import at_most
+from rflaf.nn import buffers, ops
+from rflaf.nn.layouts import layout_of
+from rflaf.nn.table_maps import table_map
+
+Shape = tuple[int, int, int]  # outer, channels, inner
+_MOST_OUTPUTS = 16  # beyond, a matrix product is faster than the kernel's own
+
+
+def activate(z: Tensor, a: Tensor, basis: str, dim: int = -1) -> Tensor:
+    """sigma(z); where a is C × N, with one activation for each of the C channels along `dim`."""
+    if runs_here(z, a, basis):
+        out: Tensor = _Activate.apply(z, a, basis, _as_channels(z, a, dim))
+        return out
+    if a.ndim == 1:
+        return ops.evaluate(z, a, basis, 0)
+    first = z.movedim(dim, 0)
+    values = ops.evaluate(first.reshape(a.shape[0], -1), a, basis, 0)
+    return values.reshape(first.shape).movedim(0, dim)
+
+
+def readout(z: Tensor, a: Tensor, V: Tensor, basis: str) -> Tensor:
+    """sigma(Z) V, for Z of n × M, V of M or M × C, and a of N.
+
+    The gradient for sigma(Z) is the product of that for the output, n × C, and V'. The kernel takes
+    the factors, so that the product is never formed.
+    """
+    fits = z.ndim == 2 and z.shape[1] == V.shape[0] and V.numel() <= _MOST_OUTPUTS * V.shape[0]
+    if not (fits and V.dtype == z.dtype and runs_here(z, a, basis)):
+        return activate(z, a, basis) @ V
+    if torch.is_grad_enabled() and (z.requires_grad or a.requires_grad or V.requires_grad):
+        out: Tensor = _Readout.apply(z, a, V, basis)
+        return out
+    sigma = ops.sigma(a, basis)
+    with at_most(torch.get_num_threads()):
+        return torch.from_numpy(fused.predict(sigma, _numpy(z), _numpy(V)))
+
+
+def runs_here(z: Tensor, a: Tensor, basis: str) -> bool:
+    """Whether the kernels may be called without the operators around them."""
+    if z.device.type != "cpu" or z.dtype not in (torch.float32, torch.float64):
+        return False
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[no-untyped-call]
+        return False
+    if torch.is_autocast_enabled("cpu") or torch._C._are_functorch_transforms_active():
+        return False
+    if type(z) is not Tensor or a.dtype != z.dtype or z.numel() == 0:
+        return False
+    return layout_of(basis) is not None
+
+
+class _Activate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, a: Tensor, basis: str, shape: Shape) -> Tensor:
+        whole, out = z.contiguous(), buffers.empty(z.shape, z.dtype)
+        tables = table_map(basis).tables(a, z.dtype)
+        with at_most(torch.get_num_threads()):
+            fused.apply_tables(tables, _numpy(whole).reshape(shape), _numpy(out).reshape(shape))
+        ctx.save_for_backward(z, a)
+        ctx.rest = basis, shape, tables
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+        z, a = ctx.saved_tensors
+        basis, shape, tables = ctx.rest
+        need_z, need_a = ctx.needs_input_grad[:2]
+        if torch.is_grad_enabled():  # somebody wants to differentiate once more
+            return *_twice(h, z, a, basis, shape, (need_z, need_a)), None, None
+        dz = buffers.empty(z.shape, z.dtype) if need_z else None
+        arrays = (_numpy(t.contiguous()).reshape(shape) for t in (z, h))
+        target = None if dz is None else _numpy(dz).reshape(shape)
+        with at_most(torch.get_num_threads()):
+            sums = fused.cell_sums(tables, *arrays, target)
+        da = table_map(basis).pull_back(sums, a) if need_a else None
+        return dz, da, None, None
+
+
+class _Readout(torch.autograd.Function):
+    """Keeps sigma(Z), which the gradient for V needs."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, a: Tensor, V: Tensor, basis: str) -> Tensor:
+        whole, phi = z.contiguous(), buffers.empty(z.shape, z.dtype)
+        tables = table_map(basis).tables(a, z.dtype)
+        shape = z.shape[0], 1, z.shape[1]
+        with at_most(torch.get_num_threads()):
+            fused.apply_tables(tables, _numpy(whole).reshape(shape), _numpy(phi).reshape(shape))
+        ctx.save_for_backward(z, a, V, phi)
+        ctx.rest = basis, shape, tables
+        return phi @ V
+
+    @staticmethod
+    def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+        z, a, V, phi = ctx.saved_tensors
+        basis, shape, tables = ctx.rest
+        need_z, need_a, need_v = ctx.needs_input_grad[:3]
+        if torch.is_grad_enabled():
+            g = torch.outer(h, V) if V.ndim == 1 else h @ V.T
+            dz, da = _twice(g, z, a, basis, (1, 1, 1), (need_z, need_a))
+            dv = ops.evaluate(z, a, basis, 0).T @ h if need_v else None
+            return dz, da, dv, None
+        dv = phi.T @ h if need_v else None
+        dz = buffers.empty(z.shape, z.dtype) if need_z else None
+        da = None
+        if need_z or need_a:
+            target = None if dz is None else _numpy(dz).reshape(shape)
+            factors = _numpy(h.contiguous()), _numpy(V.contiguous())
+            with at_most(torch.get_num_threads()):
+                whole = _numpy(z.contiguous()).reshape(shape)
+                sums = fused.cell_sums(tables, whole, factors, target)
+            da = table_map(basis).pull_back(sums, a) if need_a else None
+        return dz, da, dv, None
+
+
+def _twice(
+    h: Tensor, z: Tensor, a: Tensor, basis: str, shape: Shape, needs: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """The gradients for z and a through operators that can be differentiated in turn."""
+
+    def rows(tensor: Tensor) -> Tensor:
+        if a.ndim == 1:
+            return tensor
+        return tensor.reshape(shape).movedim(1, 0).reshape(shape[1], -1)
+
+    dz = da = None
+    if needs[0]:
+        dz = ops.slope(rows(h), rows(z), a, basis, 1)
+        if a.ndim == 2:
+            dz = dz.reshape(shape[1], shape[0], shape[2]).movedim(0, 1).reshape(z.shape)
+    if needs[1]:
+        da = ops.adjoint(rows(h), rows(z), a, basis, 0)
+    return dz, da
+
+
+def _as_channels(z: Tensor, a: Tensor, dim: int) -> Shape:
+    if a.ndim == 1:
+        return 1, 1, z.numel()
+    at = dim % z.ndim
+    outer = z.shape[:at].numel()
+    return outer, a.shape[0], z.numel() // (outer * a.shape[0])
+
+
+def _numpy(tensor: Tensor) -> Any:
+    return tensor.detach().numpy()
