@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rflaf import fused
 from rflaf.fused.threads import at_most
-from rflaf.nn import buffers, ops
+from rflaf.nn import buffers, gather, ops
 from rflaf.nn.layouts import layout_of
 from rflaf.nn.table_maps import table_map
 
@@ -27,10 +27,12 @@ def activate(z: Tensor, a: Tensor, basis: str, dim: int = -1) -> Tensor:
     if runs_here(z, a, basis):
         out: Tensor = _Activate.apply(z, a, basis, _as_channels(z, a, dim))
         return out
+    # ONNX knows none of the operators here, but all that `gather` is made of
+    evaluate = gather.evaluate if torch.onnx.is_in_onnx_export() else ops.evaluate
     if a.ndim == 1:
-        return ops.evaluate(z, a, basis, 0)
+        return evaluate(z, a, basis, 0)
     first = z.movedim(dim, 0)
-    values = ops.evaluate(first.reshape(a.shape[0], -1), a, basis, 0)
+    values = evaluate(first.reshape(a.shape[0], -1), a, basis, 0)
     return values.reshape(first.shape).movedim(0, dim)
 
 
@@ -53,15 +55,18 @@ def readout(z: Tensor, a: Tensor, V: Tensor, basis: str) -> Tensor:
 
 def runs_here(z: Tensor, a: Tensor, basis: str) -> bool:
     """Whether the kernels may be called without the operators around them."""
+    return runs_eagerly(z, a) and layout_of(basis) is not None
+
+
+def runs_eagerly(z: Tensor, a: Tensor) -> bool:
+    """Whether kernels for NumPy's arrays may be called: on the CPU, and nobody traces."""
     if z.device.type != "cpu" or z.dtype not in (torch.float32, torch.float64):
         return False
     if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[no-untyped-call]
         return False
     if torch.is_autocast_enabled("cpu") or torch._C._are_functorch_transforms_active():
         return False
-    if type(z) is not Tensor or a.dtype != z.dtype or z.numel() == 0:
-        return False
-    return layout_of(basis) is not None
+    return type(z) is Tensor and a.dtype == z.dtype and z.numel() > 0
 
 
 class _Activate(torch.autograd.Function):

@@ -37,7 +37,7 @@ def adjoint(g: Tensor, z: Tensor, like: Tensor, name: str, order: int = 0) -> Te
 
 
 def _evaluate_cells(z: Tensor, a: Tensor, name: str, order: int) -> Tensor:
-    cubics, edge_slopes = _cubics(name, z.device, _sum_dtype(z))
+    cubics, edge_slopes = _cubics_for(name, z)
     low, high, cell, n_cells = _frame(name)
     index, t = _locate(z, low, high, cell, n_cells)
     coefficients = a.to(cubics.dtype)
@@ -62,7 +62,7 @@ def _evaluate_cells(z: Tensor, a: Tensor, name: str, order: int) -> Tensor:
 
 
 def _adjoint_cells(g: Tensor, z: Tensor, like: Tensor, name: str, order: int) -> Tensor:
-    cubics, edge_slopes = _cubics(name, z.device, _sum_dtype(z))
+    cubics, edge_slopes = _cubics_for(name, z)
     low, high, cell, n_cells = _frame(name)
     index, t = _locate(z, low, high, cell, n_cells)
     index = _own_rows(index, like, n_cells).reshape(-1)
@@ -137,6 +137,13 @@ def _frame(name: str) -> tuple[float, float, float, int]:
             "in float32 or float64, without double backward."
         )
     return layout.low, layout.low + layout.n_cells * layout.cell, layout.cell, layout.n_cells
+
+
+def _cubics_for(name: str, z: Tensor) -> tuple[Tensor, Tensor]:
+    if torch.compiler.is_compiling():  # a tensor of a trace must not get into the cache
+        cubics, edge_slopes = (torch.tensor(array.tolist(), dtype=torch.float64) for array in cubics_of(name))
+        return cubics.to(z.device, _sum_dtype(z)), edge_slopes.to(z.device, _sum_dtype(z))
+    return _cubics(name, z.device, _sum_dtype(z))
 
 
 @lru_cache(maxsize=32)

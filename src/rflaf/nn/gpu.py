@@ -14,8 +14,6 @@ the result does not depend on the order in which they run.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -164,38 +162,3 @@ def high_digits(n_rows: int) -> int:
     """How many values the high digit takes: a power of two, 16 at least, as the product wants."""
     return int(max(16, triton.next_power_of_2(triton.cdiv(n_rows, DIGIT))))
 
-
-def resources(arch: int, dtype: str = "fp32", n_rows: int = 223) -> dict[str, dict[str, Any]]:
-    """Compile the kernels for `arch` (80, 90), without a GPU, and say what they take.
-
-    For each kernel: shared memory in bytes, warps, and the PTX.
-    """
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
-    number = "fp64" if dtype == "fp64" else "fp32"
-    own, table = f"*{dtype}", f"*{number}"
-    values = dict.fromkeys(("z_ptr", "out_ptr", "g_ptr", "dz_ptr"), own)
-    tables = dict.fromkeys(("cells_ptr", "frame_ptr", "sums_ptr"), table)
-    types = {**values, **tables, **dict.fromkeys(("length", "n_rows", "blocks"), "i32")}
-    constants = {
-        "apply": {"BLOCK": BLOCK},
-        "gradients": {
-            "NEED_Z": True,
-            "NEED_SUMS": True,
-            "HIGH": high_digits(n_rows),
-            "DIGIT": DIGIT,
-            "BLOCK": SUM_BLOCK,
-        },
-    }
-    found = {}
-    for name, kernel in (("apply", apply_kernel), ("gradients", gradient_kernel)):
-        signature = {p: types.get(p, "constexpr") for p in kernel.arg_names}
-        source = ASTSource(kernel, signature, constants[name])
-        made = triton.compile(source, target=GPUTarget("cuda", arch, 32))
-        found[name] = {
-            "shared": made.metadata.shared,
-            "warps": made.metadata.num_warps,
-            "ptx": made.asm["ptx"],
-        }
-    return found

@@ -56,6 +56,19 @@ class TableMap:
             gradient[:] = np.nan
         return torch.from_numpy(gradient).to(like.dtype)
 
+    def device_tables(self, a: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        """`tables` on the device of z: cells, C × (n_cells + 2) × 4, and frame."""
+        dtype = torch.float64 if z.dtype == torch.float64 else torch.float32
+        rows = a.detach().reshape(-1, a.shape[-1]).to(z.device, dtype)
+        cells = (rows @ _matrix_of(self, dtype, z.device)).view(len(rows), self.n_cells + 2, 4)
+        return cells, _frame_on(self, dtype, z.device)
+
+    def device_pull_back(self, sums: Tensor, like: Tensor) -> Tensor:
+        """`pull_back` of sums in which the powers of t that do not count are zero."""
+        flat = sums.reshape(len(sums), -1)
+        gradient = flat @ _matrix_of(self, flat.dtype, flat.device).T
+        return gradient.view(like.shape).to(like.dtype)
+
     @property
     def _sparse(self) -> tuple[Any, Any] | None:
         return _sparse_map(self)
@@ -64,7 +77,7 @@ class TableMap:
         return _frame_of(self, dtype)
 
     def _channel_matrix(self, dtype: torch.dtype) -> Tensor:
-        return _matrix_of(self, dtype)
+        return _matrix_of(self, dtype, torch.device("cpu"))
 
 
 @lru_cache(maxsize=64)
@@ -98,6 +111,12 @@ def _frame_of(maps: TableMap, dtype: torch.dtype) -> Any:
 
 
 @lru_cache(maxsize=32)
-def _matrix_of(maps: TableMap, dtype: torch.dtype) -> Tensor:
+def _matrix_of(maps: TableMap, dtype: torch.dtype, device: torch.device) -> Tensor:
     with torch.inference_mode(False):  # a cached tensor must not belong to one mode
-        return torch.from_numpy(maps.matrix).to(dtype)
+        return torch.from_numpy(maps.matrix).to(device, dtype)
+
+
+@lru_cache(maxsize=32)
+def _frame_on(maps: TableMap, dtype: torch.dtype, device: torch.device) -> Tensor:
+    with torch.inference_mode(False):
+        return torch.from_numpy(_frame_of(maps, dtype)).to(device)
