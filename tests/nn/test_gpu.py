@@ -58,7 +58,9 @@ def test_against_the_specification(gpu, basis, dtype, shape, generator):
             dz[c].double(), slope, atol=1e-2 * basis.spacing**-1 + 1e-4, rtol=rough
         )
         expected = weights[c] @ basis(points[c])
-        np.testing.assert_allclose(da[c], expected, atol=3e-5 * (1 + np.abs(weights[c]).sum() ** 0.5))
+        np.testing.assert_allclose(
+            da[c], expected, atol=3e-5 * (1 + np.abs(weights[c]).sum() ** 0.5)
+        )
 
 
 @pytest.mark.parametrize("basis", BASES, ids=repr)
@@ -73,8 +75,7 @@ def test_the_same_as_on_the_cpu(gpu, basis, generator):
 
 
 def test_nan_and_infinity(gpu, generator):
-    basis = RBF(9)
-    _, _, a, tables = inputs(basis, (1, 1), torch.float32, generator)
+    *_, tables = inputs(RBF(9), (1, 1), torch.float32, generator)
     z = torch.tensor([[float("nan"), float("inf"), -float("inf"), 1e30]])
     y, (dz, _) = gpu.apply(z, *tables), gpu.gradients(torch.ones_like(z), z, *tables, True, True)
     for values in (y, dz):
@@ -84,7 +85,7 @@ def test_nan_and_infinity(gpu, generator):
 
 @pytest.mark.parametrize(("need_z", "need_sums"), [(True, False), (False, True)])
 def test_only_what_is_asked_for(gpu, need_z, need_sums, generator):
-    z, g, a, tables = inputs(RBF(9), (2, 100), torch.float32, generator)
+    z, g, _, tables = inputs(RBF(9), (2, 100), torch.float32, generator)
     both = gpu.gradients(g, z, *tables, True, True)
     found = gpu.gradients(g, z, *tables, need_z, need_sums)
     for one, all_of_it, wanted in zip(found, both, (need_z, need_sums)):

@@ -6,8 +6,8 @@ import torch
 from rflaf.bases import RBF
 from rflaf.nn import LAN, RFLAF, ops
 from rflaf.nn import eager as module
-from rflaf.nn.layouts import basis_name
 from rflaf.nn.eager import readout
+from rflaf.nn.layouts import basis_name
 from tests.nn.test_operators import draw, inside_cells
 
 OUTPUTS = [(), (1,), (3,), (17,)]  # the last goes through a matrix product

@@ -1,7 +1,7 @@
 """Training: values, and then the sums for the coefficients and the gradient for z in one pass.
 
-There is one activation for all of z, or one per channel. In either case z is outer × C × inner with
-a table for each of the C channels. A table has a row for either tail, so that straight lines outside
+There is one activation for all of z, or one per channel. Either way z is outer × C × inner, with a
+table for each of the C channels. A table has a row for either tail, so that straight lines outside
 the grid cost nothing; the sums over cells have the same rows.
 """
 
@@ -65,13 +65,13 @@ def cell_sums(tables: Tables, z: Array, upstream: Any, dz: Array | None = None) 
     """
     from rflaf.fused.jit import gradient_rows
 
-    outer, channels, inner = z.shape
+    _, channels, inner = z.shape
     nothing = np.empty(0, z.dtype)
     dense, left, right, rank, width = nothing, nothing, nothing, 0, 0
     if isinstance(upstream, tuple):
-        left, right = (as_columns(part) for part in upstream)
-        rank, width = left.shape[1], inner
-        left, right = left.reshape(-1), np.ascontiguousarray(right.T).reshape(-1)
+        rows, columns = (as_columns(part) for part in upstream)
+        rank, width = len(columns.T), inner
+        left, right = rows.reshape(-1), np.ascontiguousarray(columns.T).reshape(-1)
     else:
         dense = upstream.reshape(-1)
     source = z.reshape(-1)

@@ -1,8 +1,8 @@
 """Activations and read-outs on the CPU outside of compilers: fewer calls than the operators make.
 
 One kernel gives the values, and one both gradients. What they write goes to memory that is used
-again. Whatever else is asked for (other devices and dtypes, compilers, transforms, a second
-derivative) runs through the operators of `ops`.
+again. Whatever else is asked for (other devices and dtypes, compilers, a second derivative) runs
+through the operators of `ops`; ONNX and `torch.func` go through `gather`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _MOST_OUTPUTS = 16  # beyond, a matrix product is faster than the kernel's own
 def activate(z: Tensor, a: Tensor, basis: str, dim: int = -1) -> Tensor:
     """sigma(z); where a is C × N, with one activation for each of the C channels along `dim`."""
     if runs_here(z, a, basis):
-        out: Tensor = _Activate.apply(z, a, basis, _as_channels(z, a, dim))
+        shape = _as_channels(z, a, dim)
+        out: Tensor = _Activate.apply(z, a, basis, shape)  # type: ignore[no-untyped-call]
         return out
-    # ONNX knows none of the operators here, but all that `gather` is made of
-    evaluate = gather.evaluate if torch.onnx.is_in_onnx_export() else ops.evaluate
+    evaluate = gather.evaluate if gather.must_be_plain() else ops.evaluate
     if a.ndim == 1:
         return evaluate(z, a, basis, 0)
     first = z.movedim(dim, 0)
@@ -46,7 +46,7 @@ def readout(z: Tensor, a: Tensor, V: Tensor, basis: str) -> Tensor:
     if not (fits and V.dtype == z.dtype and runs_here(z, a, basis)):
         return activate(z, a, basis) @ V
     if torch.is_grad_enabled() and (z.requires_grad or a.requires_grad or V.requires_grad):
-        out: Tensor = _Readout.apply(z, a, V, basis)
+        out: Tensor = _Readout.apply(z, a, V, basis)  # type: ignore[no-untyped-call]
         return out
     sigma = ops.sigma(a, basis)
     with at_most(torch.get_num_threads()):
@@ -62,7 +62,8 @@ def runs_eagerly(z: Tensor, a: Tensor) -> bool:
     """Whether kernels for NumPy's arrays may be called: on the CPU, and nobody traces."""
     if z.device.type != "cpu" or z.dtype not in (torch.float32, torch.float64):
         return False
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[no-untyped-call]
+    traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    if traced or torch.compiler.is_compiling():
         return False
     if torch.is_autocast_enabled("cpu") or torch._C._are_functorch_transforms_active():
         return False
@@ -81,17 +82,17 @@ class _Activate(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+    def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:
         z, a = ctx.saved_tensors
         basis, shape, tables = ctx.rest
         need_z, need_a = ctx.needs_input_grad[:2]
         if torch.is_grad_enabled():  # somebody wants to differentiate once more
             return *_twice(h, z, a, basis, shape, (need_z, need_a)), None, None
         dz = buffers.empty(z.shape, z.dtype) if need_z else None
-        arrays = (_numpy(t.contiguous()).reshape(shape) for t in (z, h))
+        whole, g = (_numpy(t.contiguous()).reshape(shape) for t in (z, h))
         target = None if dz is None else _numpy(dz).reshape(shape)
         with at_most(torch.get_num_threads()):
-            sums = fused.cell_sums(tables, *arrays, target)
+            sums = fused.cell_sums(tables, whole, g, target)
         da = table_map(basis).pull_back(sums, a) if need_a else None
         return dz, da, None, None
 
@@ -111,7 +112,7 @@ class _Readout(torch.autograd.Function):
         return phi @ V
 
     @staticmethod
-    def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+    def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:
         z, a, V, phi = ctx.saved_tensors
         basis, shape, tables = ctx.rest
         need_z, need_a, need_v = ctx.needs_input_grad[:3]

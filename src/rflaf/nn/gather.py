@@ -85,7 +85,7 @@ def _adjoint_cells(g: Tensor, z: Tensor, like: Tensor, name: str, order: int) ->
 
 def _evaluate_powers(z: Tensor, a: Tensor, order: int) -> Tensor:
     coefficients = a.to(z.dtype)
-    if z.device.type == "cpu" and a.ndim == 1 and a.shape[0] > order:
+    if z.device.type == "cpu" and a.ndim == 1 and a.shape[0] > order and not must_be_plain():
         factors = [math.perm(i, order) for i in range(order, a.shape[0])]
         terms = coefficients[order:] * torch.tensor(factors, dtype=z.dtype)
         out = torch.empty(z.shape, dtype=z.dtype)
@@ -118,7 +118,7 @@ def _adjoint_powers(g: Tensor, z: Tensor, like: Tensor, order: int) -> Tensor:
 def _locate(z: Tensor, low: float, high: float, cell: float, n_cells: int) -> tuple[Tensor, Tensor]:
     """The cell of each element, and its place in it; NaN keeps a NaN for its place."""
     position = (z.clamp(low, high) - low) / cell
-    index = position.nan_to_num(0.0).long().clamp_(0, n_cells)
+    index = position.nan_to_num(0.0).long().clamp(0, n_cells)
     return index, position - index
 
 
@@ -141,7 +141,9 @@ def _frame(name: str) -> tuple[float, float, float, int]:
 
 def _cubics_for(name: str, z: Tensor) -> tuple[Tensor, Tensor]:
     if torch.compiler.is_compiling():  # a tensor of a trace must not get into the cache
-        cubics, edge_slopes = (torch.tensor(array.tolist(), dtype=torch.float64) for array in cubics_of(name))
+        cubics, edge_slopes = (
+            torch.tensor(array.tolist(), dtype=torch.float64) for array in cubics_of(name)
+        )
         return cubics.to(z.device, _sum_dtype(z)), edge_slopes.to(z.device, _sum_dtype(z))
     return _cubics(name, z.device, _sum_dtype(z))
 
@@ -160,6 +162,11 @@ def _sum_dtype(z: Tensor) -> torch.dtype:
 
 def _at_least_single(z: Tensor) -> Tensor:
     return z if z.dtype == torch.float64 else z.to(torch.float32)
+
+
+def must_be_plain() -> bool:
+    """Whether only PyTorch's own functions will do: ONNX and `torch.func` know no others."""
+    return torch.onnx.is_in_onnx_export() or torch._C._are_functorch_transforms_active()
 
 
 def has_formula(name: str) -> bool:

@@ -21,7 +21,8 @@ from torch import Tensor
 
 BLOCK = 1024  # elements of a program that evaluates
 SUM_BLOCK = 64  # elements of one matrix product
-PROGRAMS = 512  # that sum, in all: a few for each multiprocessor of a large GPU
+PROGRAMS = 512  # that sum, in all: a few for each multiprocessor of a large GPU,
+LEAST_BLOCKS = 16  # and blocks of each: its sums are as many numbers as the elements of these
 DIGIT = 16  # base of the two digits of a cell's number
 
 
@@ -131,7 +132,8 @@ def gradients(
     n_rows = cells.shape[1]
     high = high_digits(n_rows)
     n_blocks = triton.cdiv(length, SUM_BLOCK)
-    blocks = triton.cdiv(n_blocks, max(1, min(n_blocks, PROGRAMS // channels)))
+    most = max(1, min(PROGRAMS // channels, n_blocks // LEAST_BLOCKS))
+    blocks = triton.cdiv(n_blocks, most)
     programs = triton.cdiv(n_blocks, blocks)
     dz = torch.empty_like(z) if need_z else z.new_empty(0)
     shape = (channels, programs, high * DIGIT * 4) if need_sums else (0,)
@@ -161,4 +163,3 @@ def gradients(
 def high_digits(n_rows: int) -> int:
     """How many values the high digit takes: a power of two, 16 at least, as the product wants."""
     return int(max(16, triton.next_power_of_2(triton.cdiv(n_rows, DIGIT))))
-

@@ -65,7 +65,8 @@ class KANLayer(nn.Module):
         """From n × in to n × out."""
         coefficients = self.scales[:, None] * self.splines
         if x.ndim == 2 and runs_eagerly(x, coefficients):
-            sums: Tensor = _SplineSums.apply(x, coefficients, self)
+            apply: Any = _SplineSums.apply
+            sums: Tensor = apply(x, coefficients, self)
         else:
             sums = self.dense_sums(x, coefficients)
         return nn.functional.silu(x) @ self.base + sums
@@ -109,7 +110,7 @@ class _SplineSums(torch.autograd.Function):
             return torch.from_numpy(splines.combine(*_spline_arrays(layer, x, coefficients)))
 
     @staticmethod
-    def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+    def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:
         x, coefficients = ctx.saved_tensors
         if torch.is_grad_enabled():  # somebody wants to differentiate once more
             with torch.enable_grad():
@@ -118,8 +119,8 @@ class _SplineSums(torch.autograd.Function):
             found = iter(torch.autograd.grad(again, needed, h, create_graph=True))
             return *(next(found) if t.requires_grad else None for t in (x, coefficients)), None
         with at_most(torch.get_num_threads()):
-            arrays = _spline_arrays(ctx.layer, x, coefficients)
-            dx, dc = splines.gradients(*arrays, h.contiguous().numpy())
+            arrays = *_spline_arrays(ctx.layer, x, coefficients), h.contiguous().numpy()
+            dx, dc = splines.gradients(*arrays)
         return torch.from_numpy(dx), torch.from_numpy(dc), None
 
 

@@ -31,6 +31,7 @@ from rflaf.nn import gather
 from rflaf.nn.layouts import layout_of, sigma_of
 from rflaf.nn.table_maps import table_map
 
+
 @torch.library.custom_op("rflaf::evaluate", mutates_args=())
 def evaluate(z: Tensor, a: Tensor, basis: str, order: int) -> Tensor:
     if order == 0 and runs_on_gpu(z, basis):

@@ -54,7 +54,7 @@ def fit(basis: Basis, function: Callable[[Any], ArrayLike]) -> Float64:
     edges = np.array(basis.grid)
     known = np.concatenate([_values(function, edges), _tail_slopes(function, edges)])
     conditions = np.vstack([basis(edges), basis.derivative(edges)])
-    z = np.linspace(*edges, max(512, 16 * basis.n))
+    z = np.linspace(edges[0], edges[1], max(512, 16 * basis.n))
     particular = np.linalg.lstsq(conditions, known, rcond=None)[0]
     free = null_space(conditions)
     design = basis(z)
