@@ -70,7 +70,7 @@ def test_with_tails():
     assert with_tails(Chebyshev(4), "linear").tail == "linear"
     with pytest.raises(ValueError, match="does not end in zero"):
         with_tails(Chebyshev(4), "zero")
-    with pytest.raises(ValueError, match="'tails' parameter.*'flat'"):
+    with pytest.raises(ValueError, match=r"'tails' parameter.*'flat'"):
         LearnableActivation(tails="flat")
 
 
@@ -102,7 +102,8 @@ def test_grid_from_data(options, generator):
         z = model[0](x)
         before = layer(z)
         assert layer.fit_grid(batches, model, coverage=0.9) is layer
-    assert model.training and model[2].training
+    assert model.training
+    assert model[2].training
     low, high = layer.basis.grid
     assert float(((z < low) | (z > high)).double().mean()) == pytest.approx(0.1, abs=0.02)
     assert (layer(z).detach() - before).abs().max() < 0.3

@@ -18,7 +18,7 @@ from rflaf.fused.threads import parallel
 _CHUNK = 1 << 15  # elements at a time, as in `cpu`
 _SUMS_CHUNK = 3 << 15  # larger, because each range has sums of its own
 _TILE = 512  # columns at a time, of which scratch stays in the first-level cache
-_TOGETHER = 8  # channels at a time, whose tables stay there
+_TOGETHER = 64  # channels at a time, whose tables stay in the second-level cache
 _FARTHEST = {"f": 1e30, "d": 1e290}  # where straight tails end, so that nothing overflows
 
 
@@ -57,11 +57,14 @@ def apply_tables(tables: Tables, z: Array, out: Array) -> None:
     parallel(task, len(tasks))
 
 
-def cell_sums(tables: Tables, z: Array, upstream: Any, dz: Array | None = None) -> Array:
+def cell_sums(
+    tables: Tables, z: Array, upstream: Any, dz: Array | None = None, sums: Array | None = None
+) -> Array:
     """The sums of g, gt, gt², gt³ over the cells, shaped as `tables.cells`.
 
-    g times sigma'(z) goes to `dz` where it is given. `upstream` is g itself, or, with one channel,
-    factors (R, V) with g = R V' of outer × inner. All arrays are contiguous and of one dtype.
+    With several channels they may go to `sums`, and g times sigma'(z) goes to `dz` if that is given.
+    `upstream` is g itself, or, with one channel, factors (R, V) with g = R V' of outer × inner. All
+    arrays are contiguous and of one dtype.
     """
     from rflaf.fused.jit import gradient_rows
 
@@ -78,14 +81,16 @@ def cell_sums(tables: Tables, z: Array, upstream: Any, dz: Array | None = None) 
     target = nothing if dz is None else dz.reshape(-1)
     tasks = _tasks(z.shape, _SUMS_CHUNK if channels == 1 else _CHUNK, width)
     copies = len(tasks) if channels == 1 else 1  # channels have their own sums in any case
-    moments = np.zeros((copies, *tables.cells.shape), z.dtype)
+    shape = copies, *tables.cells.shape
+    moments = np.empty(shape, z.dtype) if sums is None or copies > 1 else sums[None]
+    moments.fill(0)
 
     def task(k: int) -> None:
         part, place, n = tasks[k]
         rows = slice(part.start // place[0] * rank, part.stop // place[0] * rank)
         factors = left[rows], right
-        sums = moments[k if copies > 1 else 0]
-        given = dense[part], *factors, sums, target[part], n
+        own = moments[k if copies > 1 else 0]
+        given = dense[part], *factors, own, target[part], n
         gradient_rows(source[part], *place, *tables, *given)
 
     parallel(task, len(tasks))

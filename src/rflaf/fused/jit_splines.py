@@ -1,4 +1,4 @@
-"""The compiled loops for sums of splines over edges, in numba; `splines` checks the arguments."""
+"""The compiled loops of `spline_sums`, in numba."""
 
 from __future__ import annotations
 

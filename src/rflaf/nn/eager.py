@@ -91,8 +91,10 @@ class _Activate(torch.autograd.Function):
         dz = buffers.empty(z.shape, z.dtype) if need_z else None
         whole, g = (_numpy(t.contiguous()).reshape(shape) for t in (z, h))
         target = None if dz is None else _numpy(dz).reshape(shape)
+        cells = tables.cells.shape
+        room = _numpy(buffers.empty(cells, z.dtype)) if cells[0] > 1 else None
         with at_most(torch.get_num_threads()):
-            sums = fused.cell_sums(tables, whole, g, target)
+            sums = fused.cell_sums(tables, whole, g, target, room)
         da = table_map(basis).pull_back(sums, a) if need_a else None
         return dz, da, None, None
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from rflaf.activation import Activation
 from rflaf.bases import Basis, get_basis, with_tails
 from rflaf.nn.eager import activate, runs_here
+from rflaf.nn.initial import Init, grid_of, initial_coefficients, inputs_of, on_grid
 from rflaf.nn.layouts import basis_name, named_basis
-from rflaf.nn.starts import Init, grid_of, initial_coefficients, inputs_of, on_grid
 
 _TAILS = ("linear", "zero", "constant", "basis")
 _MEMORY = 0.1  # the weight of a new batch in the running share of inputs outside the grid

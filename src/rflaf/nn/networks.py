@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from rflaf.bases import Basis
 from rflaf.nn.eager import readout
+from rflaf.nn.initial import Init
 from rflaf.nn.learnable import FixedActivation, LearnableActivation
-from rflaf.nn.starts import Init
 
 
 class TwoLayerNetwork(nn.Module):

@@ -15,6 +15,7 @@ from scipy import sparse
 from torch import Tensor
 
 from rflaf.fused.gradients import Tables, tables_frame
+from rflaf.nn import buffers
 from rflaf.nn.layouts import Float64, cubics_of, layout_of, named_basis
 
 _DENSE = 32  # functions up to which a dense product is faster than a sparse one
@@ -34,7 +35,9 @@ class TableMap:
         """The tables of coefficients a, of N or C × N."""
         frame = self._frame(dtype)
         if a.ndim == 2:
-            cells = torch.mm(a.detach().to(dtype), self._channel_matrix(dtype)).numpy()
+            matrix = self._channel_matrix(dtype)
+            out = buffers.empty((a.shape[0], matrix.shape[1]), dtype)
+            cells = torch.mm(a.detach().to(dtype), matrix, out=out).numpy()
         else:
             numbers = a.detach().double().numpy()
             cells = self._sparse[0] @ numbers if self._sparse else numbers @ self.matrix
