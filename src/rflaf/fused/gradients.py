@@ -62,7 +62,7 @@ def cell_sums(
 ) -> Array:
     """The sums of g, gt, gt², gt³ over the cells, shaped as `tables.cells`.
 
-    With several channels they may go to `sums`, and g times sigma'(z) goes to `dz` if that is given.
+    With several channels they may go to `sums`; g times sigma'(z) goes to `dz` where it is given.
     `upstream` is g itself, or, with one channel, factors (R, V) with g = R V' of outer × inner. All
     arrays are contiguous and of one dtype.
     """
