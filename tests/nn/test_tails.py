@@ -59,7 +59,7 @@ def test_the_tails_learn():
         loss = (layer(z) - (0.5 * z + 1)).square().mean()
         loss.backward()
         optimizer.step()
-    assert float(loss) < 1e-3
+    assert loss.item() < 1e-3
 
 
 def test_with_tails():
