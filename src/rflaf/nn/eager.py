@@ -19,6 +19,9 @@ from rflaf.nn.layouts import layout_of
 from rflaf.nn.table_maps import table_map
 
 Shape = tuple[int, int, int]  # outer, channels, inner
+# Elements from which threads share the work. Those of PyTorch's last matrix product still wait for
+# more to do, and keep the processors: below, to wake others took longer than the work itself.
+_SHARED_WORK = 1 << 18
 _MOST_OUTPUTS = 16  # beyond, a matrix product is faster than the kernel's own
 
 
@@ -49,7 +52,7 @@ def readout(z: Tensor, a: Tensor, V: Tensor, basis: str) -> Tensor:
         out: Tensor = _Readout.apply(z, a, V, basis)  # type: ignore[no-untyped-call]
         return out
     sigma = ops.sigma(a, basis)
-    with at_most(torch.get_num_threads()):
+    with at_most(_threads(z)):
         return torch.from_numpy(fused.predict(sigma, _numpy(z), _numpy(V)))
 
 
@@ -75,7 +78,7 @@ class _Activate(torch.autograd.Function):
     def forward(ctx: Any, z: Tensor, a: Tensor, basis: str, shape: Shape) -> Tensor:
         whole, out = z.contiguous(), buffers.empty(z.shape, z.dtype)
         tables = table_map(basis).tables(a, z.dtype)
-        with at_most(torch.get_num_threads()):
+        with at_most(_threads(z)):
             fused.apply_tables(tables, _numpy(whole).reshape(shape), _numpy(out).reshape(shape))
         ctx.save_for_backward(z, a)
         ctx.rest = basis, shape, tables
@@ -93,7 +96,7 @@ class _Activate(torch.autograd.Function):
         target = None if dz is None else _numpy(dz).reshape(shape)
         cells = tables.cells.shape
         room = _numpy(buffers.empty(cells, z.dtype)) if cells[0] > 1 else None
-        with at_most(torch.get_num_threads()):
+        with at_most(_threads(z)):
             sums = fused.cell_sums(tables, whole, g, target, room)
         da = table_map(basis).pull_back(sums, a) if need_a else None
         return dz, da, None, None
@@ -107,7 +110,7 @@ class _Readout(torch.autograd.Function):
         whole, phi = z.contiguous(), buffers.empty(z.shape, z.dtype)
         tables = table_map(basis).tables(a, z.dtype)
         shape = z.shape[0], 1, z.shape[1]
-        with at_most(torch.get_num_threads()):
+        with at_most(_threads(z)):
             fused.apply_tables(tables, _numpy(whole).reshape(shape), _numpy(phi).reshape(shape))
         ctx.save_for_backward(z, a, V, phi)
         ctx.rest = basis, shape, tables
@@ -129,7 +132,7 @@ class _Readout(torch.autograd.Function):
         if need_z or need_a:
             target = None if dz is None else _numpy(dz).reshape(shape)
             factors = _numpy(h.contiguous()), _numpy(V.contiguous())
-            with at_most(torch.get_num_threads()):
+            with at_most(_threads(z)):
                 whole = _numpy(z.contiguous()).reshape(shape)
                 sums = fused.cell_sums(tables, whole, factors, target)
             da = table_map(basis).pull_back(sums, a) if need_a else None
@@ -154,6 +157,10 @@ def _twice(
     if needs[1]:
         da = ops.adjoint(rows(h), rows(z), a, basis, 0)
     return dz, da
+
+
+def _threads(z: Tensor) -> int:
+    return torch.get_num_threads() if z.numel() >= _SHARED_WORK else 1
 
 
 def _as_channels(z: Tensor, a: Tensor, dim: int) -> Shape:
