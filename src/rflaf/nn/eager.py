@@ -19,8 +19,8 @@ from rflaf.nn.layouts import layout_of
 from rflaf.nn.table_maps import table_map
 
 Shape = tuple[int, int, int]  # outer, channels, inner
-# Elements from which threads share the work. Those of PyTorch's last matrix product still wait for
-# more to do, and keep the processors: below, to wake others took longer than the work itself.
+# Elements from which threads share the work. With fewer, a step of a 512-wide network on two
+# threads was faster when one did it; perhaps because PyTorch's own still hold the processors.
 _SHARED_WORK = 1 << 18
 _MOST_OUTPUTS = 16  # beyond, a matrix product is faster than the kernel's own
 
