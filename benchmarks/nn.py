@@ -2,7 +2,8 @@
 
 Seconds per epoch on the paper's protein task (M = 3000, batch 128, two Adam steps per batch),
 against the dense way of the paper's code; with --accuracy the losses of the published protocol. The
-data is read from the folder in the environment variable RFLAF_DATA.
+data is read from the folder in the environment variable RFLAF_DATA. The drop-in activation against
+ReLU needs no data: --drop-in measures it alone, and --device cuda does so on a GPU.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from _bench import show, write
+from _bench import best_seconds, show, write
 from torch import nn
 
 from rflaf import datasets
 from rflaf.bases import BSpline
 from rflaf.fused import thread_count
-from rflaf.nn import KAN, LAN, MLP, RFLAF, RFMLP
+from rflaf.nn import KAN, LAN, MLP, RFLAF, RFMLP, LearnableActivation
 from rflaf.paper import load_split, protocols
 from rflaf.paper.training import PUBLISHED, Data, published_basis, train
 
@@ -90,6 +91,7 @@ def speed(data: Data, repeats: int) -> list[dict[str, Any]]:
         "MLP ReLU": lambda: MLP(D, M, seed=0),
         "LAN RBF-16": lambda: LAN(D, M, seed=0),
         "KAN, 187 hidden": lambda: KAN(D, M // 16, seed=0),
+        "MLP of KAN's size": lambda: MLP(D, kan_parameters() // (D + 1), seed=0),
     }
     threads = f"{torch.get_num_threads()} thread(s) in PyTorch, {thread_count()} in the kernels"
     print(threads, flush=True)
@@ -108,15 +110,116 @@ def speed(data: Data, repeats: int) -> list[dict[str, Any]]:
         rows.append({"what": what, "figure": figure, "unit": "x", "target": f">= {target}"})
     ratios = [
         ("RFLAF RBF-128", "RFLAF RBF-16", 1.15),
-        ("RFLAF RBF-16", "ReLU RFMLP", 2.5),
-        ("LAN RBF-16", "MLP ReLU", 2.5),
+        ("RFLAF RBF-16", "ReLU RFMLP", 2.0),
+        ("LAN RBF-16", "MLP ReLU", 1.8),
+        ("KAN, 187 hidden", "MLP of KAN's size", 5.0),
         ("RFLAF B-splines, 17", "RFLAF RBF-16", 1.1),
     ]
     for top, bottom, most in ratios:
         figure = best[top] / best[bottom]
         what = f"{top} / {bottom}"
         rows.append({"what": what, "figure": figure, "unit": "x", "target": f"<= {most}"})
+    rows += pykan_rows(best["KAN, 187 hidden"], data)
+    rows += drop_in(torch.device("cpu"), repeats)
     return [{**row, "threads": threads} for row in rows]
+
+
+def kan_parameters() -> int:
+    return sum(p.numel() for p in KAN(D, M // 16, seed=0).parameters())
+
+
+def pykan_rows(ours: float, data: Data) -> list[dict[str, Any]]:
+    """An epoch of pykan's network of the same shape, from a few batches, where it is installed."""
+    try:
+        from kan import KAN as PyKAN
+    except ImportError:
+        print("pykan is not installed: not compared", flush=True)
+        return []
+    shape = [D, M // 16, 1]
+    model = PyKAN(shape, grid=16, k=3, seed=0, auto_save=False, symbolic_enabled=False)
+    batches = -(-len(data.X_train) // 128)
+    seconds = min(steps(model, data.X_train[:1024], data.y_train[:1024, None])) * batches
+    what = "an epoch of pykan, 187 hidden (from 8 batches)"
+    return [
+        {"what": what, "figure": seconds, "unit": "s", "target": "none"},
+        {"what": "pykan / KAN", "figure": seconds / ours, "unit": "x", "target": ">= 3"},
+    ]
+
+
+def steps(model: nn.Module, X: torch.Tensor, y: torch.Tensor) -> list[float]:
+    """Seconds of each batch of 128 with two Adam steps."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+    times = []
+    for rows in torch.arange(len(X)).split(128):
+        start = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        nn.functional.mse_loss(model(X[rows]), y[rows]).backward()
+        optimizer.step()
+        optimizer.step()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def drop_in(device: torch.device, repeats: int) -> list[dict[str, Any]]:
+    """`LearnableActivation` in the place of ReLU: alone, per channel, and in a network."""
+    n, width = 256, 512
+
+    def finish() -> None:
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def alone(layer: nn.Module) -> Callable[[], None]:
+        z = torch.randn(n, width, device=device, requires_grad=True)
+        g = torch.randn(n, width, device=device)
+
+        def step() -> None:
+            for tensor in (z, *layer.parameters()):
+                tensor.grad = None
+            layer(z).backward(g)
+            finish()
+
+        return step
+
+    def network(layer: Callable[[], nn.Module]) -> Callable[[], None]:
+        hidden = [part for _ in range(2) for part in (nn.Linear(width, width), layer())]
+        model = nn.Sequential(*hidden, nn.Linear(width, 1)).to(device)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+        x = torch.randn(n, width, device=device)
+
+        def step() -> None:
+            optimizer.zero_grad(set_to_none=True)
+            model(x).square().mean().backward()
+            optimizer.step()
+            finish()
+
+        return step
+
+    own = LearnableActivation(shared=False, channels=width).to(device)
+    relu, shared, channels = best_seconds(
+        *map(alone, (nn.ReLU(), LearnableActivation().to(device), own)), repeats=100 * repeats
+    )
+    plain, learned = best_seconds(
+        *map(network, (nn.ReLU, LearnableActivation)), repeats=10 * repeats
+    )
+    times = {
+        "ReLU alone": relu,
+        "activation alone": shared,
+        "activation per channel alone": channels,
+        "Adam step, ReLU": plain,
+        "Adam step, activation": learned,
+    }
+    rows: list[dict[str, Any]] = [
+        {"what": f"{name}, {n} × {width}", "figure": 1e3 * t, "unit": "ms", "target": "none"}
+        for name, t in times.items()
+    ]
+    ratios = [
+        ("activation / ReLU, forward and backward", shared / relu, 6.0),
+        ("activation per channel / shared", channels / shared, 2.0),
+        ("Adam step of a 512-wide MLP, activation / ReLU", learned / plain, 1.25),
+    ]
+    for what, figure, most in ratios:
+        rows.append({"what": what, "figure": figure, "unit": "x", "target": f"<= {most}"})
+    return rows
 
 
 def accuracy_runs() -> dict[str, tuple[str, Callable[[int], nn.Module], str]]:
@@ -191,7 +294,19 @@ def main() -> int:
     parser.add_argument("--models", nargs="+", default=[""], help="parts of names, for --accuracy")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--drop-in", action="store_true", help="the drop-in activation alone")
+    parser.add_argument("--device", default="cpu", help="cuda: --drop-in on a GPU")
     options = parser.parse_args()
+    device = torch.device(options.device)
+    if options.drop_in or device.type != "cpu":
+        if device.type == "cuda" and not torch.cuda.is_available():
+            print("skipped: PyTorch sees no GPU here")
+            return 0
+        rows = drop_in(device, options.repeats)
+        show(rows)
+        if device.type != "cpu":
+            write(f"nn_{device.type}", rows)
+        return 0
     if not {"protein", "mnist"} <= set(datasets.names(available=True)):
         print("skipped: protein and mnist are not in the folders that RFLAF_DATA names")
         return 0

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, RBF, BSpline, Fixed, get_basis
+from rflaf.bases import (
+    FIXED_ACTIVATIONS,
+    LEARNABLE_BASES,
+    RBF,
+    BSpline,
+    Continued,
+    Fixed,
+    get_basis,
+)
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 settings.register_profile("rflaf", deadline=None, max_examples=60, derandomize=True)
@@ -20,6 +28,8 @@ ALL_BASES = [
     RBF(centers=[-2.0, -0.5, 0.1, 0.2, 3.0], width=[1.0, 0.3, 0.1, 0.2, 0.7]),
     *(BSpline(9, -1.5, 2.5, degree, tail) for degree in (1, 3, 5) for tail in
       ("zero", "constant", "linear")),
+    Continued(RBF(9)),
+    Continued(get_basis("chebyshev", 6)),
 ]  # fmt: skip
 TABLE_BASES = [basis for basis in ALL_BASES if basis.tail != "direct"]
 # one of each way a kernel can run

@@ -71,6 +71,7 @@ EXTRAS = {
     "pooch": {"datasets.download"},
     "rich": {"cli"},
     "skops": {"io"},
+    "triton": {"nn.gpu"},
     "typer": {"cli"},
 }
 # Names of modules that stand for more than one, and why.

@@ -21,6 +21,8 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name):
+    if name == "rflaf.nn.gpu":
+        pytest.importorskip("triton", reason="needs Triton: pip install 'rflaf[triton]'")
     module = importlib.import_module(name)
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     assert doctest.testmod(module, optionflags=flags).failed == 0

@@ -72,7 +72,7 @@ def width(axes):
     axes.loglog(sizes, errors, "o-", label="|ΦΦ'/M - K|")
     axes.loglog(sizes, errors[0] * np.sqrt(sizes[0] / sizes), "k:", label="slope -1/2")
     axes.set(xlabel="M", title="Random features and their limit")
-    axes.legend(frameon=False)
+    legend_below(axes, 2)
 
 
 def features(axes):
@@ -98,7 +98,7 @@ def features(axes):
     axes.loglog(sizes, errors.mean(axis=1), "C0-", label="simulated")
     axes.set(xlabel="M", ylabel="L1 error", title="Theorem 3.4, δ = 0.1")
     axes.set_ylim(2e-4, None)
-    axes.legend(frameon=False, loc="lower left")
+    legend_below(axes, 2)
 
 
 def grid(axes):
@@ -119,7 +119,12 @@ def grid(axes):
     axes.set_xticks([0.02, 0.05, 0.1, 0.2, 0.5], ["0.02", "0.05", "0.1", "0.2", "0.5"])
     axes.minorticks_off()
     axes.set_ylim(5e-3, 30)
-    axes.legend(frameon=False, loc="upper right", ncols=2)
+    legend_below(axes, 2)
+
+
+def legend_below(axes, columns):
+    """Under the axis, where no line is."""
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns)
 
 
 def main() -> None:
@@ -128,7 +133,7 @@ def main() -> None:
     figure, axes = plt.subplots(1, 2, figsize=(7, 2.8), layout="constrained")
     series_and_cancellation(*axes)
     figure.savefig(IMAGES / "theory-series.png", metadata={"Software": None})
-    figure, axes = plt.subplots(1, 3, figsize=(9, 2.8), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), layout="constrained")
     features(axes[0])
     grid(axes[1])
     width(axes[2])

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from rflaf._version import __version__
 from rflaf.activation import Activation
 from rflaf.archive import BadArchive, check_archive, stored
-from rflaf.bases import RBF, BSpline, Chebyshev, Fixed, Polynomial
+from rflaf.bases import RBF, BSpline, Chebyshev, Continued, Fixed, Polynomial
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.estimators.regressor import PartialState
 from rflaf.files import write_whole
@@ -46,6 +46,7 @@ _OWN_TYPES = (
     BSpline,
     Chebyshev,
     ColumnEncoder,
+    Continued,
     DatePart,
     FittedLayer,
     Fixed,

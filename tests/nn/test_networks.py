@@ -6,7 +6,7 @@ import torch
 
 from rflaf.bases import BSpline
 from rflaf.nn import KAN, LAN, MLP, RFLAF, RFMLP, LearnableActivation
-from rflaf.nn.kan import KANLayer
+from rflaf.nn.kan import KANLayer, _SplineSums
 from rflaf.nn.learnable import FixedActivation
 
 NETWORKS = [RFLAF, RFMLP, LAN, MLP]
@@ -71,6 +71,40 @@ def test_kan_layer_uses_the_splines_of_bases(degree, generator):
     assert torch.autograd.gradcheck(layer, (x[1:4].clone().requires_grad_(),))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("degree", [1, 3])
+def test_sparse_splines_equal_dense_products(degree, dtype, generator):
+    layer = KANLayer(30, 7, BSpline(8 + degree, degree=degree), generator, dtype)
+    x = (2 * torch.randn(600, 30, generator=generator, dtype=torch.float64)).to(dtype)
+    x[0, :3] = torch.tensor([-50.0, 50.0, float("inf")])
+    c = layer.splines.detach().requires_grad_()
+    x.requires_grad_()
+    h = torch.randn(600, 7, generator=generator, dtype=torch.float64).to(dtype)
+    sparse, dense = _SplineSums.apply(x, c, layer), layer.dense_sums(x, c)
+    results = [(sparse, dense)]
+    results += zip(*(torch.autograd.grad(y, (x, c), h) for y in (sparse, dense)))
+    for one, other in results:
+        assert one.dtype == dtype
+        height = float(other.detach().abs().max())
+        eps = torch.finfo(dtype).eps
+        torch.testing.assert_close(one, other, atol=2000 * eps * height, rtol=1e-4)
+
+
+def test_second_derivatives_of_a_kan_layer(generator):
+    layer = KANLayer(3, 2, BSpline(8, degree=3), generator, torch.float64)
+    x = torch.randn(4, 3, generator=generator, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(layer, (x,))
+    frozen = torch.randn(4, 3, generator=generator, dtype=torch.float64)
+    layer(frozen).sum().backward()
+    assert layer.splines.grad is not None
+
+
+def test_nan_goes_through_a_kan_layer(generator):
+    layer = KANLayer(2, 3, BSpline(8, degree=3), generator)
+    x = torch.tensor([[0.1, 0.2], [float("nan"), 0.3]])
+    assert layer(x).isnan().tolist() == [[False] * 3, [True] * 3]
+
+
 @pytest.mark.parametrize(("outputs", "shape"), [(None, (7,)), (1, (7, 1)), (3, (7, 3))])
 def test_kan_output_has_the_shape_of_the_target(outputs, shape):
     assert KAN(5, 11, outputs, seed=0)(torch.randn(7, 5)).shape == shape
@@ -80,7 +114,8 @@ def test_kan_output_has_the_shape_of_the_target(outputs, shape):
 def test_kan_of_many_rows_goes_in_blocks(rows, generator, monkeypatch):
     model = KAN(4, 10, 3, n_cells=5, seed=0, dtype=torch.float64)
     X = torch.randn(rows, 4, generator=generator, dtype=torch.float64, requires_grad=True)
-    whole = model(X)
+    whole = model(X)  # by the kernel
+    monkeypatch.setattr("rflaf.nn.kan.runs_eagerly", lambda *_: False)
     (slope,) = torch.autograd.grad(whole.square().sum(), X)
     monkeypatch.setattr("rflaf.nn.kan._BLOCK_NUMBERS", 5 * 4 * 8)  # five rows of the first layer
     parts = model(X)

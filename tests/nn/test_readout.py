@@ -5,9 +5,9 @@ import torch
 
 from rflaf.bases import RBF
 from rflaf.nn import LAN, RFLAF, ops
-from rflaf.nn import readout as module
+from rflaf.nn import eager as module
+from rflaf.nn.eager import readout
 from rflaf.nn.layouts import basis_name
-from rflaf.nn.readout import readout
 from tests.nn.test_operators import draw, inside_cells
 
 OUTPUTS = [(), (1,), (3,), (17,)]  # the last goes through a matrix product
@@ -96,7 +96,7 @@ def test_networks_run_through_it(network, outputs, generator, monkeypatch):
         return [p.grad.clone() for p in model.parameters()]
 
     fast = gradients()
-    monkeypatch.setattr(module, "_runs_fused", lambda *_: False)
+    monkeypatch.setattr(module, "runs_here", lambda *_: False)
     for one, other in zip(fast, gradients()):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 

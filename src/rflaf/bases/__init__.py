@@ -10,6 +10,7 @@ False
 from rflaf.bases.base import Basis
 from rflaf.bases.bspline import BSpline
 from rflaf.bases.chebyshev import Chebyshev
+from rflaf.bases.continued import Continued, with_tails
 from rflaf.bases.fixed import FIXED_ACTIVATIONS, Fixed
 from rflaf.bases.polynomial import Polynomial
 from rflaf.bases.rbf import RBF
@@ -22,7 +23,9 @@ __all__ = [
     "BSpline",
     "Basis",
     "Chebyshev",
+    "Continued",
     "Fixed",
     "Polynomial",
     "get_basis",
+    "with_tails",
 ]

@@ -14,6 +14,7 @@ from rflaf.fused.cpu import (
     row_moments,
     slope,
 )
+from rflaf.fused.gradients import Tables, apply_tables, cell_sums
 from rflaf.fused.table import (
     DEFAULT_TOL,
     Direct,
@@ -32,9 +33,12 @@ __all__ = [
     "Readout",
     "Sigma",
     "Table",
+    "Tables",
     "adjoint",
     "apply",
+    "apply_tables",
     "basis_layout",
+    "cell_sums",
     "compile_activation",
     "predict",
     "predict_inputs",

@@ -30,7 +30,6 @@ _DIRECT_CHUNK = 1 << 16  # larger, because NumPy's calls cost more than a kernel
 _SPREAD_CHUNK = 3 << 15  # larger, because each has sums of its own,
 _MAX_SPREAD_CHUNKS = 64  # and no more of them than this
 _PRODUCT_BLOCK = 1 << 20  # elements of a block that goes through a matrix product
-_COLUMNS = 512  # a range of columns, of which the sums over rows stay in the cache
 _FUSED_INPUTS = 32  # up to so many, projecting inside the kernel beats a matrix product
 _FUSED_OUTPUTS = 16  # and so does the kernel's dot product up to so many
 
@@ -196,19 +195,13 @@ def readout_gradient(
 ) -> tuple[Float64, Array, Array | None]:
     """The gradients of sigma(Z) V for the coefficients, V and, if `need_z`, Z.
 
-    `upstream` is that of the output, n or n × C. That of sigma(Z), upstream V', is never formed,
-    and sigma(Z) is computed again, which takes no longer than to write and read it.
+    `upstream` is that of the output, n or n × C. That of sigma(Z), upstream V', is never formed.
     """
     z = _as_matrix(z)
     v, upstream = np.asarray(v, z.dtype), np.asarray(upstream, z.dtype)
-    g_rows = UpstreamChunks((upstream, v), z.shape, z.dtype)
-    dz = np.empty(z.shape, z.dtype) if need_z else None
-    if isinstance(sigma, Direct) or z.size == 0 or v.size == 0:
-        if dz is not None:
-            slope(sigma, z, (upstream, v), out=dz)
-        return adjoint(sigma, z, (upstream, v)), apply(sigma, z).T @ upstream, dz
-    dv, moments, tails = _readout_sums(sigma, z, g_rows, dz)
-    return sigma.layout.pull_back(moments, tails), dv.T.reshape(v.shape), dz
+    da = adjoint(sigma, z, (upstream, v))
+    dz = slope(sigma, z, (upstream, v)) if need_z else None
+    return da, apply(sigma, z).T @ upstream, dz
 
 
 def row_moments(sigma: Sigma, z: Any, v: Any) -> Float64:
@@ -262,34 +255,6 @@ def _apply_matrix(sigma: Sigma, z: Array, out: Array) -> None:
             apply_rows(*source[rows], z.shape[1], *table, *target[rows], n)
 
         for_each(task, split_rows(z.shape, _CHUNK))
-
-
-def _readout_sums(
-    sigma: Table, z: Array, g_rows: UpstreamChunks, dz: Array | None
-) -> tuple[Array, Float64, Float64]:
-    """The gradient for V, transposed, and the sums over cells; the gradient for Z goes to `dz`."""
-    from rflaf.fused.jit import readout_gradient_rows
-
-    source, table = Chunks(z), sigma.in_dtype(z.dtype)
-    target = Chunks(np.empty((0, 0), z.dtype) if dz is None else dz, writeable=True)
-    ranges = split_rows(z.shape, _PRODUCT_BLOCK, _MAX_SPREAD_CHUNKS)
-    columns = split_rows((z.shape[1], 1), _COLUMNS)
-    chunks = [(k, cut) for k in range(len(ranges)) for cut in columns]
-    moments, tails = _cell_sums(sigma, len(chunks))
-    rank = g_rows[ranges[0]][3].size // z.shape[1]
-    dv = np.empty((len(ranges), rank, z.shape[1]), z.dtype)
-
-    def task(c: int) -> None:
-        k, cut = chunks[c]
-        rows = ranges[k]
-        place = *source[rows], *table, *g_rows[rows][2:], cut.start
-        sums = np.zeros((rank, cut.stop - cut.start), z.dtype)
-        n = rows.stop - rows.start
-        readout_gradient_rows(*place, moments[c], tails[c], sums, target[rows][0], n)
-        dv[k, :, cut] = sums
-
-    parallel(task, len(chunks))
-    return dv.sum(axis=0), moments.sum(axis=0), tails.sum(axis=0)
 
 
 def _spreader(sigma: Table, z: Array, g_rows: UpstreamChunks) -> Any:

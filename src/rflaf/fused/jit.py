@@ -104,8 +104,10 @@ class _Group:
         return self.b.bitcast(self.b.gep(data, [index]), vector.as_pointer())
 
     def load(self, array_type, array, index):
-        value = self.b.load(self.pointer(array_type, array, index, self.vector))
-        value.align = self.size
+        number = self.context.get_value_type(array_type.dtype)
+        vector = ir.VectorType(number, self.lanes)
+        value = self.b.load(self.pointer(array_type, array, index, vector))
+        value.align = array_type.dtype.bitwidth // 8
         return value
 
     def store(self, value, array_type, array, index):
@@ -150,12 +152,16 @@ class _Group:
         result = _multiply_add(b, _multiply_add(b, _multiply_add(b, c3, t, c2), t, c1), t, c0)
         return b.select(b.fcmp_unordered("uno", z, z), z, result)
 
-    def slope(self, z, cubic, t, frame):
+    def inner_slope(self, cubic, t, frame):
         b, (_, c1, c2, c3) = self.b, cubic
-        low, high, inverse, _, _, _, slope_low, slope_high, _ = self.scalars(frame)
         triple_c3 = b.fadd(c3, b.fadd(c3, c3))
         bend = _multiply_add(b, triple_c3, t, b.fadd(c2, c2))
-        result = b.fmul(_multiply_add(b, bend, t, c1), inverse)
+        return b.fmul(_multiply_add(b, bend, t, c1), self.scalars(frame)[2])
+
+    def slope(self, z, cubic, t, frame):
+        b = self.b
+        low, high, _, _, _, _, slope_low, slope_high, _ = self.scalars(frame)
+        result = self.inner_slope(cubic, t, frame)
         result = b.select(b.fcmp_ordered("<", z, low), slope_low, result)
         result = b.select(b.fcmp_ordered(">", z, high), slope_high, result)
         return b.select(b.fcmp_unordered("uno", z, z), z, result)
@@ -165,13 +171,14 @@ class _Group:
         columns = [b.select(b.fcmp_unordered("uno", z, z), z, weight)]
         for _ in range(3):
             columns.append(b.fmul(columns[-1], t))
-        wide = ir.VectorType(ir.DoubleType(), 4)
+        kind = ir.VectorType(self.context.get_value_type(array_type.dtype), 4)
+        align = array_type.dtype.bitwidth // 8
         pointers = self.row_pointers(array_type, array, cell)
         for row, pointer in zip(_columns_to_rows(b, columns), pointers):
             total = b.load(pointer)
-            total.align = 8
-            row = row if row.type == wide else b.fpext(row, wide)
-            b.store(b.fadd(total, row), pointer).align = 8
+            total.align = align
+            row = row if row.type == kind else b.fpext(row, kind)
+            b.store(b.fadd(total, row), pointer).align = align
 
 
 def _evaluate(whole):
@@ -229,35 +236,58 @@ def _spread(whole):
     return spread
 
 
-def _evaluate_and_spread(whole, sloped):
+def _evaluate_own(whole):
     @intrinsic
-    def evaluate_and_spread(typing, z, i, cells, frame, g, k, out, moments, slopes, o):
-        """The three above at once: out[k...] = sigma(z[i...]), the moments for g[k...] and, where
-        `sloped`, slopes[o...] = g[k...] * sigma'(z[i...])."""
+    def evaluate_own(typing, z, i, cells, frame, starts, k, out, o):
+        """out[o...] = sigma(z[i...]), each by the table that begins in row starts[k...] of cells"""
 
         def code(context, builder, signature, args):
             group = _Group(context, builder, z.dtype, whole)
             value = group.load(z, args[0], args[1])
-            weight = group.load(g, args[4], args[5])
             cell, t = group.locate(value, args[3])
+            cell = builder.add(cell, group.load(starts, args[4], args[5]))
             cubic = group.cubics(cells, args[2], cell)
-            group.store(group.value(value, cubic, t), out, args[6], args[5])
-            if sloped:
-                slope = group.slope(value, cubic, t, args[3])
-                group.store(builder.fmul(slope, weight), slopes, args[8], args[9])
-            group.add_moments(value, weight, cell, t, moments, args[7])
+            group.store(group.value(value, cubic, t), out, args[6], args[7])
             return context.get_dummy_value()
 
-        return types.void(z, i, cells, frame, g, k, out, moments, slopes, o), code
+        return types.void(z, i, cells, frame, starts, k, out, o), code
 
-    return evaluate_and_spread
+    return evaluate_own
+
+
+def _differentiate(whole, sloped):
+    @intrinsic
+    def differentiate(typing, z, i, cells, frame, starts, k, g, gi, moments, out, o):
+        """The moments for g[gi...] and, where `sloped`, out[o...] = g[gi...] * sigma'(z[i...])
+
+        Both by the rows of cells and moments that begin with row starts[k...].
+        """
+
+        def code(context, builder, signature, args):
+            group = _Group(context, builder, z.dtype, whole)
+            value = group.load(z, args[0], args[1])
+            weight = group.load(g, args[6], args[7])
+            cell, t = group.locate(value, args[3])
+            cell = builder.add(cell, group.load(starts, args[4], args[5]))
+            if sloped:
+                slope = group.inner_slope(group.cubics(cells, args[2], cell), t, args[3])
+                unordered = builder.fcmp_unordered("uno", value, value)
+                slope = builder.select(unordered, value, builder.fmul(slope, weight))
+                group.store(slope, out, args[9], args[10])
+            group.add_moments(value, weight, cell, t, moments, args[8])
+            return context.get_dummy_value()
+
+        return types.void(z, i, cells, frame, starts, k, g, gi, moments, out, o), code
+
+    return differentiate
 
 
 _evaluate_group, _evaluate_one = _evaluate(True), _evaluate(False)
 _slope_group, _slope_one = _slope(True), _slope(False)
 _spread_group, _spread_one = _spread(True), _spread(False)
-_all_group, _all_one = _evaluate_and_spread(True, True), _evaluate_and_spread(False, True)
-_both_group, _both_one = _evaluate_and_spread(True, False), _evaluate_and_spread(False, False)
+_own_group, _own_one = _evaluate_own(True), _evaluate_own(False)
+_both_group, _both_one = _differentiate(True, True), _differentiate(False, True)
+_moments_group, _moments_one = _differentiate(True, False), _differentiate(False, False)
 
 
 # ---- runs of consecutive elements ---------------------------------------------------------------
@@ -341,16 +371,6 @@ def _tail_sums(z, i, count, frame, g, tails):
                 tails[0] += g[k] * (z[i + k] - frame[0])
             elif z[i + k] > frame[1]:
                 tails[1] += g[k] * (z[i + k] - frame[1])
-
-
-@compiled
-def _add_outer_run(left, right, total):
-    """total (C × K) += left (C) times right (K)"""
-    count = right.size
-    for c in range(left.size):
-        row, factor = total[c * count : (c + 1) * count], left[c]
-        for k in range(count):
-            row[k] += factor * right[k]
 
 
 @compiled
@@ -447,35 +467,78 @@ def predict_inputs_rows(x, stride, d, w, width, cells, frame, right, out, n):
             out[r, c] = total[c]
 
 
-@compiled
-def readout_gradient_rows(z, stride, cells, frame, left, right, first, moments, tails, dv, dz, n):
-    """The gradients of sigma(Z) V for the columns of Z from `first` on, of which `dv` has C rows.
+# The kernels below take tables with a row for either tail (`gradients.Tables`), one for every
+# `inner` of the `width` columns, and do the columns from `first` to `stop`, `tile` at a time.
 
-    `dz`, as wide as Z, is empty where the gradient for Z is not wanted.
+
+@compiled
+def _table_starts(first, count, inner, n_rows, starts):
+    """The first row of the table of each column from `first` on."""
+    channel, left = first // inner, inner - first % inner
+    for k in range(count):
+        starts[k] = channel * n_rows
+        left -= 1
+        if left == 0:
+            channel, left = channel + 1, inner
+
+
+@compiled
+def own_apply_rows(z, width, first, stop, inner, tile, cells, frame, out, n):
+    f = _unpack(frame)
+    starts = np.empty(tile, np.int32)
+    lanes = 32 // z.itemsize
+    for j in range(first, stop, tile):
+        count = min(tile, stop - j)
+        _table_starts(j, count, inner, cells.shape[1], starts)
+        for r in range(n):
+            i, k = r * width + j, 0
+            while k + lanes <= count:
+                _own_group(z, i + k, cells, f, starts, k, out, i + k)
+                k += lanes
+            while k < count:
+                _own_one(z, i + k, cells, f, starts, k, out, i + k)
+                k += 1
+
+
+@compiled
+def _gradient_run(z, i, count, cells, f, starts, g, gi, moments, out):
+    lanes = 32 // z.itemsize
+    k = 0
+    if out.size:
+        while k + lanes <= count:
+            _both_group(z, i + k, cells, f, starts, k, g, gi + k, moments, out, i + k)
+            k += lanes
+        while k < count:
+            _both_one(z, i + k, cells, f, starts, k, g, gi + k, moments, out, i + k)
+            k += 1
+    else:
+        while k + lanes <= count:
+            _moments_group(z, i + k, cells, f, starts, k, g, gi + k, moments, out, i + k)
+            k += lanes
+        while k < count:
+            _moments_one(z, i + k, cells, f, starts, k, g, gi + k, moments, out, i + k)
+            k += 1
+
+
+@compiled
+def gradient_rows(
+    z, width, first, stop, inner, tile, cells, frame, dense, left, right, moments, out, n
+):
+    """Sums over cells into `moments` and, unless it is empty, g sigma'(z) into `out`.
+
+    The sums are in z's precision: few elements go into each.
     """
     f = _unpack(frame)
-    rank, count = dv.shape
-    width = right.size // rank
-    g, phi = np.empty(count, z.dtype), np.empty(count, z.dtype)
-    total = dv.reshape(-1)
-    lanes = 32 // z.itemsize
-    for r in range(n):
-        _upstream_run(left[:0], 0, left, right, width, r, first, count, g)
-        i, o, k = r * stride + first, r * width + first, 0
-        if dz.size:
-            while k + lanes <= count:
-                _all_group(z, i + k, cells, f, g, k, phi, moments, dz, o + k)
-                k += lanes
-            while k < count:
-                _all_one(z, i + k, cells, f, g, k, phi, moments, dz, o + k)
-                k += 1
+    starts, scratch = np.empty(tile, np.int32), np.empty(tile, z.dtype)
+    for j in range(first, stop, tile):
+        count = min(tile, stop - j)
+        _table_starts(j, count, inner, cells.shape[1], starts)
+        if dense.size:  # outside the loop: numba counts references where it takes either
+            for r in range(n):
+                i = r * width + j
+                _gradient_run(z, i, count, cells, f, starts, dense, i, moments, out)
         else:
-            while k + lanes <= count:
-                _both_group(z, i + k, cells, f, g, k, phi, moments, dz, o + k)
-                k += lanes
-            while k < count:
-                _both_one(z, i + k, cells, f, g, k, phi, moments, dz, o + k)
-                k += 1
-        _continue_tails(z, i, count, f, phi, 0)
-        _tail_sums(z, i, count, f, g, tails)
-        _add_outer_run(left[r * rank : (r + 1) * rank], phi, total)
+            for r in range(n):
+                i = r * width + j
+                _upstream_run(dense, 0, left, right, width, r, j, count, scratch)
+                _gradient_run(z, i, count, cells, f, starts, scratch, 0, moments, out)

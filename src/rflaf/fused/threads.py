@@ -70,6 +70,16 @@ def use_threads(n_jobs: int | None) -> Iterator[None]:
         _limit.reset(before)
 
 
+@contextmanager
+def at_most(n_threads: int) -> Iterator[None]:
+    """Let the kernels that this thread calls use no more than `n_threads`."""
+    before = _limit.set(min(n_threads, _limit.get() or n_threads))
+    try:
+        yield
+    finally:
+        _limit.reset(before)
+
+
 class _OneBlasThread:
     """BLAS has one thread while any fit is inside; the last to leave restores its setting."""
 
@@ -126,11 +136,12 @@ def parallel(task: Callable[[int], None], n_chunks: int) -> None:
     Callers at the same time share the threads: a helper goes home after its chunk when there are
     more threads at work than `thread_count()`. A caller always works itself.
     """
-    if n_chunks <= 1:  # nothing to share
+    limit = thread_count() if n_chunks > 1 else 1
+    if limit == 1:  # nobody could help
         for k in range(n_chunks):
             task(k)
         return
-    limit, caller = thread_count(), threading.get_ident()
+    caller = threading.get_ident()
     nested = caller in _inside
     chunks, futures = itertools.count(), []
     free = limit - len(_inside) - (0 if nested else 1)

@@ -37,7 +37,7 @@ def adjoint(g: Tensor, z: Tensor, like: Tensor, name: str, order: int = 0) -> Te
 
 
 def _evaluate_cells(z: Tensor, a: Tensor, name: str, order: int) -> Tensor:
-    cubics, edge_slopes = _cubics(name, z.device, _sum_dtype(z))
+    cubics, edge_slopes = _cubics_for(name, z)
     low, high, cell, n_cells = _frame(name)
     index, t = _locate(z, low, high, cell, n_cells)
     coefficients = a.to(cubics.dtype)
@@ -62,7 +62,7 @@ def _evaluate_cells(z: Tensor, a: Tensor, name: str, order: int) -> Tensor:
 
 
 def _adjoint_cells(g: Tensor, z: Tensor, like: Tensor, name: str, order: int) -> Tensor:
-    cubics, edge_slopes = _cubics(name, z.device, _sum_dtype(z))
+    cubics, edge_slopes = _cubics_for(name, z)
     low, high, cell, n_cells = _frame(name)
     index, t = _locate(z, low, high, cell, n_cells)
     index = _own_rows(index, like, n_cells).reshape(-1)
@@ -85,7 +85,7 @@ def _adjoint_cells(g: Tensor, z: Tensor, like: Tensor, name: str, order: int) ->
 
 def _evaluate_powers(z: Tensor, a: Tensor, order: int) -> Tensor:
     coefficients = a.to(z.dtype)
-    if z.device.type == "cpu" and a.ndim == 1 and a.shape[0] > order:
+    if z.device.type == "cpu" and a.ndim == 1 and a.shape[0] > order and not must_be_plain():
         factors = [math.perm(i, order) for i in range(order, a.shape[0])]
         terms = coefficients[order:] * torch.tensor(factors, dtype=z.dtype)
         out = torch.empty(z.shape, dtype=z.dtype)
@@ -118,7 +118,7 @@ def _adjoint_powers(g: Tensor, z: Tensor, like: Tensor, order: int) -> Tensor:
 def _locate(z: Tensor, low: float, high: float, cell: float, n_cells: int) -> tuple[Tensor, Tensor]:
     """The cell of each element, and its place in it; NaN keeps a NaN for its place."""
     position = (z.clamp(low, high) - low) / cell
-    index = position.nan_to_num(0.0).long().clamp_(0, n_cells)
+    index = position.nan_to_num(0.0).long().clamp(0, n_cells)
     return index, position - index
 
 
@@ -139,6 +139,15 @@ def _frame(name: str) -> tuple[float, float, float, int]:
     return layout.low, layout.low + layout.n_cells * layout.cell, layout.cell, layout.n_cells
 
 
+def _cubics_for(name: str, z: Tensor) -> tuple[Tensor, Tensor]:
+    if torch.compiler.is_compiling():  # a tensor of a trace must not get into the cache
+        cubics, edge_slopes = (
+            torch.tensor(array.tolist(), dtype=torch.float64) for array in cubics_of(name)
+        )
+        return cubics.to(z.device, _sum_dtype(z)), edge_slopes.to(z.device, _sum_dtype(z))
+    return _cubics(name, z.device, _sum_dtype(z))
+
+
 @lru_cache(maxsize=32)
 def _cubics(name: str, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     _frame(name)
@@ -153,6 +162,11 @@ def _sum_dtype(z: Tensor) -> torch.dtype:
 
 def _at_least_single(z: Tensor) -> Tensor:
     return z if z.dtype == torch.float64 else z.to(torch.float32)
+
+
+def must_be_plain() -> bool:
+    """Whether only PyTorch's own functions will do: ONNX and `torch.func` know no others."""
+    return torch.onnx.is_in_onnx_export() or torch._C._are_functorch_transforms_active()
 
 
 def has_formula(name: str) -> bool:

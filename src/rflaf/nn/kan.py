@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +12,9 @@ from scipy.interpolate import PPoly
 from torch import Tensor, nn
 
 from rflaf.bases import BSpline
+from rflaf.fused import spline_sums
+from rflaf.fused.threads import at_most
+from rflaf.nn.eager import runs_eagerly
 from rflaf.nn.networks import seeded
 
 _SPLINE_NOISE = 0.03  # the splines start almost flat; what a new network computes is SiLU's
@@ -20,8 +24,9 @@ _BLOCK_NUMBERS = 2**22  # of the B_k(x_i) at a time: larger arrays take longer t
 class KANLayer(nn.Module):
     """out_j = sum_i [b_ji silu(x_i) + s_ji sum_k c_jik B_k(x_i)].
 
-    The values B_k(x_i), n × in × N with degree + 1 of every N not zero, meet the coefficients in
-    one matrix product; no n × out × in tensor is made. Many rows go in blocks.
+    Of every N values B_k(x_i), degree + 1 are not zero. On the CPU a kernel multiplies these alone.
+    Elsewhere, compiled, and for second derivatives all of them, n × in × N, meet the coefficients
+    in one matrix product, in blocks of rows. No n × out × in tensor is made.
 
     The scale s_ji could be part of the c_jik, and what can be learned would be the same. How it is
     learned would not: Adam moves each number by its rate. Where the inputs of a layer lie in few
@@ -51,21 +56,31 @@ class KANLayer(nn.Module):
         self.n_inputs, self.basis = n_inputs, basis
         bound = n_inputs**-0.5
         edges = torch.empty(n_inputs, n_outputs, dtype=dtype)
-        splines = torch.randn(n_inputs, basis.n, n_outputs, generator=generator, dtype=dtype)
+        draws = torch.randn(n_inputs, basis.n, n_outputs, generator=generator, dtype=dtype)
         self.base = nn.Parameter(edges.clone().uniform_(-bound, bound, generator=generator))
         self.scales = nn.Parameter(edges.clone().uniform_(-bound, bound, generator=generator))
-        self.splines = nn.Parameter(_SPLINE_NOISE / basis.n * splines)
+        self.splines = nn.Parameter(_SPLINE_NOISE / basis.n * draws)
 
     def forward(self, x: Tensor) -> Tensor:
         """From n × in to n × out."""
-        splines = (self.scales[:, None] * self.splines).flatten(0, 1)
+        coefficients = self.scales[:, None] * self.splines
+        if x.ndim == 2 and runs_eagerly(x, coefficients):
+            apply: Any = _SplineSums.apply
+            sums: Tensor = apply(x, coefficients, self)
+        else:
+            sums = self.dense_sums(x, coefficients)
+        return nn.functional.silu(x) @ self.base + sums
+
+    def dense_sums(self, x: Tensor, coefficients: Tensor) -> Tensor:
+        """sum over i, k of B_k(x_i) c_ik by matrix products."""
+        flat = coefficients.flatten(0, 1)
         # compiled or traced, the number of blocks would be fixed, and with it the number of rows
         traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
         whole = traced or torch.compiler.is_compiling()
         rows = max(1, _BLOCK_NUMBERS // (self.n_inputs * self.basis.n))
         blocks = (x,) if whole else torch.split(x, rows)
-        parts = [self.basis_values(block).flatten(1) @ splines for block in blocks]
-        return nn.functional.silu(x) @ self.base + torch.cat(parts)
+        parts = [self.basis_values(block).flatten(1) @ flat for block in blocks]
+        return torch.cat(parts)
 
     def basis_values(self, x: Tensor) -> Tensor:
         """B_k(x_i), n × in × N."""
@@ -84,6 +99,36 @@ class KANLayer(nn.Module):
         columns = cell[..., None] + torch.arange(degree + 1, device=x.device)
         values = local.new_zeros(*x.shape, n + 2 * degree).scatter(-1, columns, local)
         return values[..., degree : degree + n]
+
+
+class _SplineSums(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, coefficients: Tensor, layer: KANLayer) -> Tensor:
+        ctx.save_for_backward(x, coefficients)
+        ctx.layer = layer
+        with at_most(torch.get_num_threads()):
+            return torch.from_numpy(spline_sums.combine(*_spline_arrays(layer, x, coefficients)))
+
+    @staticmethod
+    def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:
+        x, coefficients = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody wants to differentiate once more
+            with torch.enable_grad():
+                again = ctx.layer.dense_sums(x, coefficients)
+            needed = [t for t in (x, coefficients) if t.requires_grad]
+            found = iter(torch.autograd.grad(again, needed, h, create_graph=True))
+            return *(next(found) if t.requires_grad else None for t in (x, coefficients)), None
+        with at_most(torch.get_num_threads()):
+            arrays = *_spline_arrays(ctx.layer, x, coefficients), h.contiguous().numpy()
+            dx, dc = spline_sums.gradients(*arrays)
+        return torch.from_numpy(dx), torch.from_numpy(dc), None
+
+
+def _spline_arrays(layer: KANLayer, x: Tensor, coefficients: Tensor) -> tuple[Any, ...]:
+    basis = layer.basis
+    pieces = np.array(_pieces(basis.degree))
+    given, c = (t.detach().contiguous().numpy() for t in (x, coefficients))
+    return given, basis.low, basis.spacing, pieces, c
 
 
 class KAN(nn.Module):

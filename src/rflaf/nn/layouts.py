@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.bases import LEARNABLE_BASES, Basis
+from rflaf.bases import LEARNABLE_BASES, Basis, Continued
 from rflaf.fused import DEFAULT_TOL, Direct, Layout, Sigma, Table, basis_layout
 
 Float64 = NDArray[np.float64]
@@ -24,7 +24,7 @@ Float64 = NDArray[np.float64]
 _LEAST_PARTS = 8
 _MAX_PARTS = 512
 _types: dict[str, type[Basis]] = {
-    kind.__name__: kind for kind in LEARNABLE_BASES.values() if isinstance(kind, type)
+    kind.__name__: kind for kind in (*LEARNABLE_BASES.values(), Continued) if isinstance(kind, type)
 }
 
 
@@ -85,26 +85,14 @@ def basis_name(basis: Basis) -> str:
     >>> named_basis(basis_name(RBF(17))) == RBF(17)
     True
     """
-    kind = type(basis).__name__
-    if _types.setdefault(kind, type(basis)) is not type(basis):
-        raise ValueError(
-            f"There are two classes of bases called {kind!r}. Expected different names, because "
-            "operators and exported programs know a basis by the name of its class."
-        )
-    return json.dumps({"type": kind, **basis.parameters()}, default=_as_list)
+    return json.dumps(basis, default=_as_plain)
 
 
 @lru_cache(maxsize=256)
 def named_basis(name: str) -> Basis:
     """The basis of a string made by `basis_name`."""
-    parameters = json.loads(name)
-    kind = parameters.pop("type")
-    if kind not in _types:
-        raise ValueError(
-            f"Unknown class of bases {kind!r}. Expected one of {', '.join(_types)}, or one that "
-            "a LearnableActivation of this process has been made with."
-        )
-    return _types[kind](**parameters)
+    basis: Basis = json.loads(name, object_hook=_as_basis)
+    return basis
 
 
 @lru_cache(maxsize=256)
@@ -162,5 +150,23 @@ def _worst_error(layout: Layout, basis: Basis) -> float:
     return worst
 
 
-def _as_list(value: Any) -> Any:
-    return value.tolist()
+def _as_plain(value: Any) -> Any:
+    if not isinstance(value, Basis):
+        return value.tolist()
+    kind = type(value).__name__
+    if _types.setdefault(kind, type(value)) is not type(value):
+        raise ValueError(
+            f"There are two classes of bases called {kind!r}. Expected different names, because "
+            "operators and exported programs know a basis by the name of its class."
+        )
+    return {"type": kind, **value.parameters()}
+
+
+def _as_basis(parameters: dict[str, Any]) -> Basis:
+    kind = parameters.pop("type")
+    if kind not in _types:
+        raise ValueError(
+            f"Unknown class of bases {kind!r}. Expected one of {', '.join(_types)}, or one that "
+            "a LearnableActivation of this process has been made with."
+        )
+    return _types[kind](**parameters)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from rflaf.activation import Activation
-from rflaf.bases import FIXED_ACTIVATIONS, Basis, get_basis
-from rflaf.nn import ops
-from rflaf.nn.layouts import basis_name
+from rflaf.bases import Basis, get_basis, with_tails
+from rflaf.nn.eager import activate, runs_here
+from rflaf.nn.initial import Init, grid_of, initial_coefficients, inputs_of, on_grid
+from rflaf.nn.layouts import basis_name, named_basis
 
-Init = str | Activation | Callable[[Any], ArrayLike] | ArrayLike
+_TAILS = ("linear", "zero", "constant", "basis")
+_MEMORY = 0.1  # the weight of a new batch in the running share of inputs outside the grid
+_EVERY = 8  # batches, on the CPU, of which one is looked at for it,
+_SAMPLE = 2048  # elements of a batch that are looked at for it
 
 
 class LearnableActivation(nn.Module):
@@ -32,18 +36,22 @@ class LearnableActivation(nn.Module):
     n_basis : int
         Number of basis functions; not used where `basis` is a Basis.
     grid : (float, float)
-        The interval on which sigma is resolved; not used where `basis` is a Basis. Gaussians and
-        splines vanish outside: `BSpline(..., extrapolate="linear")` goes on as a straight line.
+        The interval on which sigma is resolved; not used where `basis` is a Basis.
     init : str, Activation, callable or array
         What sigma is at the start. "random" draws a from N(0, 1)/sqrt(N), as in the paper. The
         name of a fixed activation, "identity", an `rflaf.Activation` or a function of an array are
-        fitted by least squares on the grid. An array has the coefficients themselves.
+        fitted by least squares on the grid; with linear tails the function's values at the edges
+        are kept, and its asymptotes' slopes. An array has the coefficients themselves.
     shared : bool
         One activation for all channels, or one for each.
     channels : int, optional
         Number of channels; needed where `shared` is False.
     dim : int
         The dimension of the channels: -1 after a linear layer, 1 after a convolution.
+    tails : {"linear", "zero", "constant", "basis"}
+        What sigma is outside the grid: a straight line by its value and slope at the edge, which
+        are learned with the rest; zero, to which Gaussians and splines fade within a few of their
+        widths; the value at the edge; or whatever the basis does. Powers are evaluated everywhere.
     generator : torch.Generator, optional
         For `init="random"`.
     device, dtype : optional
@@ -54,7 +62,11 @@ class LearnableActivation(nn.Module):
     coefficients : Parameter
         a, of N numbers, or channels × N.
     basis : Basis
-        The basis.
+        The basis, with its tails.
+    outside_share : Tensor
+        A running mean of the share of inputs outside the grid, over forward passes in training
+        mode; NaN before the first. On the CPU some 2,000 elements of every eighth batch count.
+        It is not part of `state_dict`.
 
     Examples
     --------
@@ -67,7 +79,11 @@ class LearnableActivation(nn.Module):
     >>> layer.coefficients.grad.shape
     torch.Size([17])
     >>> layer.to_activation().basis
-    RBF(17 on [-2, 2])
+    Continued(RBF(17 on [-2, 2]), 'linear')
+    >>> relu = LearnableActivation(init="relu")
+    >>> z = torch.tensor([-50.0, 2.5, 50.0])
+    >>> torch.allclose(relu(z), torch.relu(z), atol=1e-3)
+    True
     """
 
     def __init__(
@@ -79,12 +95,18 @@ class LearnableActivation(nn.Module):
         shared: bool = True,
         channels: int | None = None,
         dim: int = -1,
+        tails: str = "linear",
         *,
         generator: torch.Generator | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        if tails not in _TAILS:
+            raise ValueError(
+                "The 'tails' parameter of LearnableActivation must be one of: "
+                f"{', '.join(_TAILS)}. Got {tails!r}."
+            )
         self.basis = get_basis(basis, n_basis, grid)
         if not self.basis.learnable:
             raise ValueError(
@@ -96,6 +118,8 @@ class LearnableActivation(nn.Module):
                 "The 'channels' parameter of LearnableActivation must be given where 'shared' is "
                 f"False, and only there. Got shared={shared!r}, channels={channels!r}."
             )
+        if tails != "basis":
+            self.basis = with_tails(self.basis, tails)
         self.channels, self.dim = channels, dim
         self.basis_name = basis_name(self.basis)  # as the operators know it
         shape = (self.basis.n,) if channels is None else (channels, self.basis.n)
@@ -105,22 +129,105 @@ class LearnableActivation(nn.Module):
             start = torch.from_numpy(initial_coefficients(self.basis, init, shape))
             values = start.to(dtype or torch.get_default_dtype())
         self.coefficients = nn.Parameter(values.to(device))
+        share = torch.full((), float("nan"), device=device)
+        self.register_buffer("outside_share", share, persistent=False)
+        self.outside_share: Tensor
+        self._batches = 0
 
     def forward(self, z: Tensor) -> Tensor:
         """sigma(z), of z's shape and dtype."""
         if not z.is_floating_point():
             raise TypeError(f"'z' must be a tensor of floating-point numbers. Got {z.dtype}.")
-        if self.channels is None:
-            return ops.evaluate(z, self.coefficients, self.basis_name, 0)
-        if not -z.ndim <= self.dim < z.ndim or z.shape[self.dim] != self.channels:
+        if self.channels is not None and (
+            not -z.ndim <= self.dim < z.ndim or z.shape[self.dim] != self.channels
+        ):
             raise ValueError(
                 f"'z' must have {self.channels} channels in dimension {self.dim}. "
                 f"Got shape {tuple(z.shape)}."
             )
-        first = z.movedim(self.dim, 0)
-        rows = first.reshape(self.channels, -1)
-        values = ops.evaluate(rows, self.coefficients, self.basis_name, 0)
-        return values.reshape(first.shape).movedim(0, self.dim)
+        if self.training:
+            self._measure(z)
+        return activate(z, self.coefficients, self.basis_name, self.dim)
+
+    def _measure(self, z: Tensor) -> None:
+        """Bring `outside_share` up to date."""
+        low, high = self.basis.grid
+        if runs_here(z, self.coefficients, self.basis_name):
+            self._batches += 1
+            if self._batches % _EVERY != 1:
+                return
+            flat, step = z.detach().reshape(-1), max(1, z.numel() // _SAMPLE)
+            while step > 1 and math.gcd(step, z.shape[-1]) > 1:  # else some columns are never seen
+                step += 1
+            some = flat[::step].numpy()
+            share = np.count_nonzero((some < low) | (some > high)) / some.size
+            before = self.outside_share.item()
+            known = not math.isnan(before)
+            self.outside_share.fill_(before + _MEMORY * (share - before) if known else share)
+        elif z.device.type != "meta" and not torch._C._are_functorch_transforms_active():
+            values = z.detach()
+            found = ((values < low) | (values > high)).to(self.outside_share.dtype).mean()
+            first = self.outside_share.isnan()
+            later = torch.lerp(self.outside_share, found, _MEMORY)
+            self.outside_share.copy_(torch.where(first, found, later))
+
+    @torch.no_grad()
+    def fit_grid(
+        self, loader: Iterable[Any], model: nn.Module | None = None, *, coverage: float = 0.99
+    ) -> LearnableActivation:
+        """Set the grid from data; sigma stays the function that it is, to the basis's error.
+
+        Call it before training, or at the latest before the optimiser has moments of a.
+
+        Parameters
+        ----------
+        loader : iterable of tensors, or of tuples that begin with one
+            The batches that `model` takes; without one, the inputs of this activation.
+        model : Module, optional
+            The network that has this activation in it.
+        coverage : float
+            The share of inputs that the grid shall have, as many left out below as above.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from torch import nn
+        >>> layer = LearnableActivation(init="silu")
+        >>> model = nn.Sequential(nn.Linear(4, 8), layer, nn.Linear(8, 1))
+        >>> batches = [(10 * torch.randn(100, 4), torch.zeros(100)) for _ in range(3)]
+        >>> layer.fit_grid(batches, model).basis.high > 4
+        True
+        """
+        low, high = grid_of(inputs_of(self, loader, model), coverage)
+        basis = on_grid(self.basis, low, high)
+        channels: list[int | None] = [None] if self.channels is None else [*range(self.channels)]
+        fits = [initial_coefficients(basis, self.to_activation(c), (basis.n,)) for c in channels]
+        values = torch.stack([torch.from_numpy(a) for a in fits]).reshape(self.coefficients.shape)
+        self.coefficients.copy_(values)
+        self.basis, self.basis_name = basis, basis_name(basis)
+        self.outside_share.fill_(float("nan"))
+        self._batches = 0
+        return self
+
+    def plot(self, ax: Any = None, channel: int | None = None, **line: Any) -> Any:
+        """Draw sigma, or with one per channel all of them, or that of `channel`.
+
+        `ax` and `line` as for `rflaf.Activation.plot`, which it returns the axes of.
+        """
+        if self.channels is None or channel is not None:
+            return self.to_activation(channel).plot(ax, **line)
+        for c in range(self.channels):
+            ax = self.to_activation(c).plot(ax, **{"lw": 0.8, "alpha": 0.6, **line})
+        return ax
+
+    def get_extra_state(self) -> Tensor:
+        """The basis, in bytes: coefficients mean nothing without it."""
+        return torch.tensor(list(self.basis_name.encode()), dtype=torch.uint8)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the basis that the coefficients were saved with."""
+        self.basis_name = bytes(state.tolist()).decode()
+        self.basis = named_basis(self.basis_name)
 
     def is_plain(self) -> bool:
         """One activation for all, and no hook that waits for a call: the call may be skipped."""
@@ -140,7 +247,11 @@ class LearnableActivation(nn.Module):
 
     @classmethod
     def from_activation(cls, activation: Activation, **options: Any) -> LearnableActivation:
-        """A module that starts as `activation`, in its basis; options as for the class."""
+        """A module that starts as `activation`, in its basis and with its tails.
+
+        Options as for the class.
+        """
+        options = {"tails": "basis", **options}
         return cls(activation.basis, init=activation.coefficients, **options)
 
     def extra_repr(self) -> str:
@@ -184,25 +295,3 @@ class FixedActivation(nn.Module):
     def extra_repr(self) -> str:
         """For `repr`."""
         return self.name
-
-
-def initial_coefficients(basis: Basis, init: Init, shape: tuple[int, ...]) -> Any:
-    """The coefficients with which sigma is `init`, for each channel where there are some."""
-    if isinstance(init, str):
-        if init != "identity" and init not in FIXED_ACTIVATIONS:
-            known = ", ".join(["random", "identity", *FIXED_ACTIVATIONS])
-            raise ValueError(
-                f"The 'init' parameter of LearnableActivation must be a function, coefficients or "
-                f"one of: {known}. Got {init!r}."
-            )
-        start = basis.fit((lambda z: z) if init == "identity" else FIXED_ACTIVATIONS[init][0])
-    elif callable(init):
-        start = basis.fit(init)
-    else:
-        start = np.array(init, dtype=np.float64)
-        if start.shape not in ((basis.n,), shape):
-            raise ValueError(
-                f"The 'init' parameter of LearnableActivation must have {basis.n} coefficients, or "
-                f"be of shape {shape}. Got shape {start.shape}."
-            )
-    return np.array(np.broadcast_to(start, shape))

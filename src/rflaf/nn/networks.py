@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from rflaf.bases import Basis
-from rflaf.nn.learnable import FixedActivation, Init, LearnableActivation
-from rflaf.nn.readout import readout
+from rflaf.nn.eager import readout
+from rflaf.nn.initial import Init
+from rflaf.nn.learnable import FixedActivation, LearnableActivation
 
 
 class TwoLayerNetwork(nn.Module):
@@ -124,7 +125,7 @@ class RFLAF(TwoLayerNetwork):
     ) -> None:
         generator = seeded(seed)
         activation = LearnableActivation(
-            basis, n_basis, grid, init, generator=generator, dtype=dtype
+            basis, n_basis, grid, init, tails="basis", generator=generator, dtype=dtype
         )
         super().__init__(n_inputs, n_components, n_outputs, activation, generator, dtype)
 

@@ -1,4 +1,4 @@
-"""The operators rflaf::evaluate, rflaf::slope and rflaf::adjoint.
+"""The operators rflaf::evaluate, rflaf::slope, rflaf::adjoint and rflaf::gradients.
 
 They are closed under differentiation, so that any number of backward passes works:
 
@@ -10,63 +10,63 @@ They are closed under differentiation, so that any number of backward passes wor
     dS_k: S_k for g, S_{k+1} for z, A_k for a
     dA_k: E_k and S_{k+1} with the incoming gradient in the place of a, for g and z
 
-E_0, S_1 and A_0, which are all that a single backward pass needs, run through the fused kernels on
-the CPU in float32 and float64. The rest, and every other device and dtype, runs through `gather`.
-Arguments are as in `gather`.
+`gradients` is S_1 and A_0 in one pass. E_0, S_1 and A_0, which are all that a single backward pass
+needs, run through the fused kernels on the CPU in float32 and float64, and through those of `gpu`
+on CUDA where Triton is installed. The rest, and every other device and dtype, runs through
+`gather`. Arguments are as in `gather`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from rflaf import fused
+from rflaf.fused.threads import at_most
 from rflaf.nn import gather
 from rflaf.nn.layouts import layout_of, sigma_of
-
-_WIDE = 512  # rows at least this long go to the kernels as they are,
-_CUT = 4096  # others are cut anew, into rows of this length
-_LONG_CHANNEL = 4096  # elements from which a call of the kernels for each channel pays
+from rflaf.nn.table_maps import table_map
 
 
 @torch.library.custom_op("rflaf::evaluate", mutates_args=())
 def evaluate(z: Tensor, a: Tensor, basis: str, order: int) -> Tensor:
+    if order == 0 and runs_on_gpu(z, basis):
+        rows, tables = _rows(z, a), table_map(basis).device_tables(a, z)
+        return gpu_kernels().apply(rows, *tables).view(z.shape)
     if order or not _runs_fused(z, a, basis):
         return gather.evaluate(z, a, basis, order).contiguous()
+    if layout_of(basis) is None:
+        return torch.from_numpy(fused.apply(sigma(a, basis), _numpy(z)))
     out = torch.empty(z.shape, dtype=z.dtype)
-    for part, target, coefficients in _channels(a, z, out):
-        fused.apply(sigma_of(basis, coefficients), _numpy(part), out=target.numpy())
+    with at_most(torch.get_num_threads()):
+        fused.apply_tables(table_map(basis).tables(a, z.dtype), _channels(z, a), _channels(out, a))
     return out
 
 
 @torch.library.custom_op("rflaf::slope", mutates_args=())
 def slope(g: Tensor, z: Tensor, a: Tensor, basis: str, order: int) -> Tensor:
-    if order != 1 or not _runs_fused(z, a, basis):
+    if order != 1 or not _has_kernels(z, a, basis):
         return (g * gather.evaluate(z, a, basis, order)).contiguous()
-    out = torch.empty(z.shape, dtype=z.dtype)
-    for part, upstream, target, coefficients in _channels(a, z, g, out):
-        sigma = sigma_of(basis, coefficients)
-        for matrix, weights, rows in _matrices(_numpy(part), _numpy(upstream), target.numpy()):
-            fused.slope(sigma, matrix, weights, out=rows)
-    return out
+    return _gradients(g, z, a, basis, need_a=False)[0]
 
 
 @torch.library.custom_op("rflaf::adjoint", mutates_args=())
 def adjoint(g: Tensor, z: Tensor, like: Tensor, basis: str, order: int) -> Tensor:
-    if order or not _runs_fused(z, like, basis):
+    if order or not _has_kernels(z, like, basis):
         return gather.adjoint(g, z, like, basis, order).contiguous()
-    gradients = []
-    for part, upstream, coefficients in _channels(like, z, g):
-        sigma = sigma_of(basis, coefficients)
-        total = np.zeros(like.shape[-1])
-        for matrix, weights in _matrices(_numpy(part), _numpy(upstream)):
-            total += fused.adjoint(sigma, matrix, weights)
-        gradients.append(total)
-    return torch.from_numpy(np.stack(gradients)).to(like.dtype).reshape(like.shape)
+    return _gradients(g, z, like, basis, need_z=False)[1]
+
+
+@torch.library.custom_op("rflaf::gradients", mutates_args=())
+def gradients(g: Tensor, z: Tensor, a: Tensor, basis: str) -> tuple[Tensor, Tensor]:
+    if not _has_kernels(z, a, basis):
+        dz = (g * gather.evaluate(z, a, basis, 1)).contiguous()
+        return dz, gather.adjoint(g, z, a, basis, 0).contiguous()
+    return _gradients(g, z, a, basis)
 
 
 @evaluate.register_fake
@@ -84,6 +84,12 @@ def _(g: Tensor, z: Tensor, like: Tensor, basis: str, order: int) -> Tensor:
     return torch.empty(like.shape, dtype=like.dtype, device=like.device)
 
 
+@gradients.register_fake
+def _(g: Tensor, z: Tensor, a: Tensor, basis: str) -> tuple[Tensor, Tensor]:
+    dz = torch.empty(z.shape, dtype=z.dtype, device=z.device)
+    return dz, torch.empty(a.shape, dtype=a.dtype, device=a.device)
+
+
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     *tensors, ctx.basis, ctx.order = inputs
     ctx.save_for_backward(*tensors)
@@ -92,6 +98,8 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def _evaluate_backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:
     z, a = ctx.saved_tensors
     need_z, need_a = ctx.needs_input_grad[:2]
+    if need_z and need_a and ctx.order == 0:
+        return *gradients(h, z, a, ctx.basis), None, None
     dz = slope(h, z, a, ctx.basis, ctx.order + 1) if need_z else None
     da = adjoint(h, z, a, ctx.basis, ctx.order) if need_a else None
     return dz, da, None, None
@@ -114,40 +122,96 @@ def _adjoint_backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:
     return dg, dz, None, None, None
 
 
+def _save_gradients(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    *tensors, ctx.basis = inputs
+    ctx.save_for_backward(*tensors)
+
+
+def _gradients_backward(ctx: Any, h_z: Tensor, h_a: Tensor) -> tuple[Any, ...]:
+    g, z, a = ctx.saved_tensors
+    need_g, need_z, need_a = ctx.needs_input_grad[:3]
+    dg = dz = da = None
+    if need_g:
+        dg = slope(h_z, z, a, ctx.basis, 1) + evaluate(z, h_a, ctx.basis, 0)
+    if need_z:
+        dz = slope(h_z * g, z, a, ctx.basis, 2) + slope(g, z, h_a, ctx.basis, 1)
+    if need_a:
+        da = adjoint(h_z * g, z, a, ctx.basis, 1)
+    return dg, dz, da, None
+
+
 evaluate.register_autograd(_evaluate_backward, setup_context=_save)
 slope.register_autograd(_slope_backward, setup_context=_save)
 adjoint.register_autograd(_adjoint_backward, setup_context=_save)
+gradients.register_autograd(_gradients_backward, setup_context=_save_gradients)
+
+
+def sigma(a: Tensor, basis: str) -> fused.Sigma:
+    """The activation as `rflaf.fused` takes it, for one that all channels share."""
+    return sigma_of(basis, a.detach().to(torch.float64).numpy().tobytes())
 
 
 def _runs_fused(z: Tensor, a: Tensor, basis: str) -> bool:
-    if z.device.type != "cpu" or z.dtype not in (torch.float32, torch.float64):
+    if z.device.type != "cpu" or z.dtype not in (torch.float32, torch.float64) or not z.numel():
         return False
-    if a.ndim == 2 and z.numel() < _LONG_CHANNEL * a.shape[0]:
+    if layout_of(basis) is None:
+        return a.ndim == 1 and not gather.has_formula(basis)
+    return True
+
+
+def _has_kernels(z: Tensor, a: Tensor, basis: str) -> bool:
+    return runs_on_gpu(z, basis) or _runs_fused(z, a, basis)
+
+
+def runs_on_gpu(z: Tensor, basis: str) -> bool:
+    """Whether z lies where the kernels in Triton run."""
+    if z.device.type != "cuda" or not z.is_floating_point() or not z.numel():
         return False
-    return layout_of(basis) is not None or not gather.has_formula(basis)
+    return gpu_kernels() is not None and layout_of(basis) is not None
 
 
-def _channels(a: Tensor, *tensors: Tensor) -> Iterator[tuple[Any, ...]]:
-    """The parts of the tensors that have one activation, each with its coefficients."""
-    rows = a.detach().to(torch.float64).numpy()
-    if rows.ndim == 1:
-        yield *tensors, rows.tobytes()
-        return
-    for c, row in enumerate(rows):
-        yield *(tensor[c] for tensor in tensors), row.tobytes()
+@lru_cache(maxsize=1)
+def gpu_kernels() -> Any:
+    """The module of the kernels in Triton, or None where it is not installed."""
+    try:
+        return import_module("rflaf.nn.gpu")
+    except ImportError:
+        return None
 
 
-def _matrices(z: Any, *others: Any) -> Iterator[tuple[Any, ...]]:
-    """The arrays as matrices with rows long enough for the kernels."""
-    if z.ndim == 2 and z.shape[1] >= _WIDE:
-        yield z, *others
-        return
-    flat = [np.ascontiguousarray(array).reshape(-1) for array in (z, *others)]
-    whole = z.size // _CUT * _CUT
-    if whole:
-        yield tuple(array[:whole].reshape(-1, _CUT) for array in flat)
-    if whole < z.size:
-        yield tuple(array[None, whole:] for array in flat)
+def _gradients(
+    g: Tensor, z: Tensor, a: Tensor, basis: str, need_z: bool = True, need_a: bool = True
+) -> tuple[Tensor, Tensor]:
+    """g sigma'(z) and the gradient for a; those not wanted may be empty."""
+    maps = table_map(basis) if layout_of(basis) is not None else None
+    if maps is None:
+        direct, rows, weights = sigma(a, basis), *(_numpy(t).reshape(1, -1) for t in (z, g))
+        slopes = fused.slope(direct, rows, weights).reshape(z.shape)
+        gradient = torch.from_numpy(fused.adjoint(direct, rows, weights)).to(a.dtype)
+        return torch.from_numpy(slopes), gradient
+    if z.device.type == "cuda":
+        tables = maps.device_tables(a, z)
+        rows = _rows(z, a)
+        given = _rows(g, a), rows, *tables, need_z, need_a
+        dz, sums = gpu_kernels().gradients(*given)
+        da = maps.device_pull_back(sums, a) if need_a else sums
+        return dz.view(z.shape) if need_z else dz, da
+    dz = torch.empty(z.shape if need_z else 0, dtype=z.dtype)
+    target = _channels(dz, a) if need_z else None
+    with at_most(torch.get_num_threads()):
+        weights = _channels(g.to(z.dtype), a)
+        sums = fused.cell_sums(maps.tables(a, z.dtype), _channels(z, a), weights, target)
+    return dz, maps.pull_back(sums, a)
+
+
+def _rows(tensor: Tensor, a: Tensor) -> Tensor:
+    """The tensor as the kernels in Triton take it, C × L."""
+    return tensor.contiguous().view(a.shape[0] if a.ndim == 2 else 1, -1)
+
+
+def _channels(tensor: Tensor, a: Tensor) -> Any:
+    """The tensor as the fused kernels take it, outer × C × inner."""
+    return _numpy(tensor.contiguous()).reshape(1, a.shape[0] if a.ndim == 2 else 1, -1)
 
 
 def _numpy(tensor: Tensor) -> Any:

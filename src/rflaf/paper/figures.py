@@ -71,7 +71,7 @@ def _save(rows: list[list[tuple[str, Panel]]], path: Path) -> Path:
         raise ImportError("Figures need matplotlib: pip install 'rflaf[plot]'.") from error
     columns = max(len(row) for row in rows)
     # without pyplot, which has state and may want a screen
-    figure = Figure(figsize=(4.2 * columns, 3.2 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(4.2 * columns, 3.6 * len(rows)), layout="constrained")
     canvas = FigureCanvasAgg(figure)
     axes = figure.subplots(len(rows), columns, squeeze=False)
     for row, places in zip(rows, axes):
@@ -101,7 +101,9 @@ def _draw(ax: Any, title: str, panel: Panel) -> None:
         ax.set_xticks(panel.x_ticks, [f"{tick:g}" for tick in panel.x_ticks])
         ax.minorticks_off()
     ax.grid(alpha=0.25)
-    ax.legend(fontsize="x-small")
+    # below the axis: inside, no corner is free of lines in every panel
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18)}
+    ax.legend(fontsize="x-small", frameon=False, ncols=3, **place)
 
 
 def _draw_line(ax: Any, line: Line) -> None:

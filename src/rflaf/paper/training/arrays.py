@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from rflaf.bases import Basis, Fixed, get_basis
-from rflaf.nn.learnable import Init, LearnableActivation
+from rflaf.nn.initial import Init
+from rflaf.nn.learnable import LearnableActivation
 from rflaf.nn.networks import RFLAF, RFMLP, TwoLayerNetwork
 from rflaf.paper.protocols import PROTOCOLS, Protocol
 from rflaf.paper.training.history import EpochRecord

@@ -1,0 +1,125 @@
+"""From coefficients to the tables of the training kernels, and back from sums over cells.
+
+The way is linear: one matrix, of which the transpose turns sums into the gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from rflaf.fused.gradients import Tables, tables_frame
+from rflaf.nn import buffers
+from rflaf.nn.layouts import Float64, cubics_of, layout_of, named_basis
+
+_DENSE = 32  # functions up to which a dense product is faster than a sparse one
+
+
+@dataclass(frozen=True, eq=False)
+class TableMap:
+    """The matrix of a basis, N × 4 (n_cells + 2), and where its cells lie."""
+
+    low: float
+    cell: float
+    n_cells: int
+    straight: bool
+    matrix: Float64
+
+    def tables(self, a: Tensor, dtype: torch.dtype) -> Tables:
+        """The tables of coefficients a, of N or C × N."""
+        frame = self._frame(dtype)
+        if a.ndim == 2:
+            matrix = self._channel_matrix(dtype)
+            out = buffers.empty((a.shape[0], matrix.shape[1]), dtype)
+            cells = torch.mm(a.detach().to(dtype), matrix, out=out).numpy()
+        else:
+            numbers = a.detach().double().numpy()
+            cells = self._sparse[0] @ numbers if self._sparse else numbers @ self.matrix
+            cells = cells.astype(frame.dtype)
+        return Tables(cells.reshape(-1, self.n_cells + 2, 4), frame)
+
+    def pull_back(self, moments: Any, like: Tensor) -> Tensor:
+        """The gradient for the coefficients, shaped as `like`."""
+        if self.straight:  # there t may be so large that its powers overflow; they belong to 0
+            moments[..., [0, -1], 2:] = 0
+        if like.ndim == 2:
+            sums = torch.from_numpy(moments).view(like.shape[0], -1)
+            return torch.mm(sums, self._channel_matrix(sums.dtype).T).to(like.dtype)
+        flat = moments.reshape(-1).astype(np.float64, copy=False)
+        if self._sparse is None:
+            return torch.from_numpy(self.matrix @ flat).to(like.dtype)
+        gradient = self._sparse[1] @ flat
+        if not np.isfinite(flat.sum()):  # a dense product would spread it to all functions
+            gradient[:] = np.nan
+        return torch.from_numpy(gradient).to(like.dtype)
+
+    def device_tables(self, a: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        """`tables` on the device of z: cells, C × (n_cells + 2) × 4, and frame."""
+        dtype = torch.float64 if z.dtype == torch.float64 else torch.float32
+        rows = a.detach().reshape(-1, a.shape[-1]).to(z.device, dtype)
+        cells = (rows @ _matrix_of(self, dtype, z.device)).view(len(rows), self.n_cells + 2, 4)
+        return cells, _frame_on(self, dtype, z.device)
+
+    def device_pull_back(self, sums: Tensor, like: Tensor) -> Tensor:
+        """`pull_back` of sums in which the powers of t that do not count are zero."""
+        flat = sums.reshape(len(sums), -1)
+        gradient = flat @ _matrix_of(self, flat.dtype, flat.device).T
+        return gradient.view(like.shape).to(like.dtype)
+
+    @property
+    def _sparse(self) -> tuple[Any, Any] | None:
+        return _sparse_map(self)
+
+    def _frame(self, dtype: torch.dtype) -> Any:
+        return _frame_of(self, dtype)
+
+    def _channel_matrix(self, dtype: torch.dtype) -> Tensor:
+        return _matrix_of(self, dtype, torch.device("cpu"))
+
+
+@lru_cache(maxsize=64)
+def table_map(name: str) -> TableMap:
+    """The map of a basis by its name."""
+    layout = layout_of(name)
+    assert layout is not None, name
+    cubics, slopes = cubics_of(name)
+    rises = slopes * layout.cell
+    matrix = np.zeros((cubics.shape[0], layout.n_cells + 2, 4))
+    matrix[:, 1:-1] = cubics[:, :-1]
+    matrix[:, 0, 0] = cubics[:, 0, 0] - rises[:, 0]  # a cell before the first ends in its value
+    matrix[:, 0, 1], matrix[:, -1, 1] = rises[:, 0], rises[:, 1]
+    matrix[:, -1, 0] = cubics[:, -1, 0]
+    straight = named_basis(name).tail == "linear"
+    flat = matrix.reshape(len(matrix), -1)
+    return TableMap(layout.low, layout.cell, layout.n_cells, straight, flat)
+
+
+@lru_cache(maxsize=64)
+def _sparse_map(maps: TableMap) -> tuple[Any, Any] | None:
+    if maps.matrix.shape[0] <= _DENSE:
+        return None
+    return sparse.csr_array(maps.matrix.T), sparse.csr_array(maps.matrix)
+
+
+@lru_cache(maxsize=64)
+def _frame_of(maps: TableMap, dtype: torch.dtype) -> Any:
+    number = np.float32 if dtype == torch.float32 else np.float64
+    return tables_frame(maps.low, maps.cell, maps.n_cells, maps.straight, number)
+
+
+@lru_cache(maxsize=32)
+def _matrix_of(maps: TableMap, dtype: torch.dtype, device: torch.device) -> Tensor:
+    with torch.inference_mode(False):  # a cached tensor must not belong to one mode
+        return torch.from_numpy(maps.matrix).to(device, dtype)
+
+
+@lru_cache(maxsize=32)
+def _frame_on(maps: TableMap, dtype: torch.dtype, device: torch.device) -> Tensor:
+    with torch.inference_mode(False):
+        return torch.from_numpy(_frame_of(maps, dtype)).to(device)
