@@ -15,6 +15,8 @@ from rflaf.bases import (
     Fixed,
     get_basis,
 )
+from rflaf.fitting import choosing, classification, regression
+from rflaf.fitting.members import teams_of
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 settings.register_profile("rflaf", deadline=None, max_examples=60, derandomize=True)
@@ -49,3 +51,20 @@ KERNEL_BASES = [
 @pytest.fixture
 def rng():
     return np.random.default_rng(20261115)
+
+
+@pytest.fixture
+def mixed(monkeypatch):
+    """Fits with all else "auto" have three teams: a smooth form, bins, and a linear member.
+
+    Both forms are learned, however good they are, and the second gets more weight.
+    """
+    monkeypatch.setattr(choosing, "_MIXED", np.inf)
+
+    def weights(loss, seats):
+        parts = np.array([0.3, 0.5, 0.2])[: len(teams_of(seats))]
+        assert np.isfinite(loss(parts / parts.sum()))
+        return parts / parts.sum()
+
+    for module in (regression, classification):
+        monkeypatch.setattr(module, "mix_teams", weights)

@@ -25,6 +25,7 @@ import rflaf
 from rflaf import Activation, RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf import io as model_io
 from rflaf.bases import RBF, BSpline, get_basis
+from rflaf.fitting.inputs import FORMS
 from rflaf.io import load, save
 from tests.conftest import ALL_BASES
 
@@ -98,6 +99,7 @@ MODELS = {
     "members": lambda: with_members("raw", 3),
     "members, both forms": lambda: with_members("both", 3),
     "members, ranks": lambda: with_members("ranks", 3),
+    "members, bins": lambda: with_members("bins", 3),
     "members of classes, both forms": lambda: with_members("both", 3, "classes"),
     "members of classes, ranks": lambda: with_members("ranks", 2, "classes"),
     "RandomState": lambda: regressor(random_state=np.random.RandomState(3)).fit(*data()),
@@ -185,7 +187,7 @@ def test_fitted_attributes_and_private_state_come_back(how, tmp_path):
         other.activation_.coefficients[0] = 1
 
 
-@pytest.mark.parametrize("form", ["raw", "both", "ranks"])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("members", [1, 3])
 def test_adding_rows_goes_on_after_loading(form, members, tmp_path):
     X, y = data()
@@ -218,6 +220,37 @@ def test_what_members_hold_comes_back(tmp_path):
         np.testing.assert_array_equal(its.coef, mine.coef)
     assert other.summary() == model.summary()
     np.testing.assert_array_equal(other.oof_prediction_, model.oof_prediction_)
+
+
+@pytest.mark.parametrize("make", [RFLAFRegressor, RFLAFClassifier])
+def test_teams_come_back(make, mixed, tmp_path):
+    X, y = data()
+    model = make(20, n_basis=9, max_iter=2, random_state=0)
+    model.fit(X, y if make is RFLAFRegressor else y > 0.5)
+    assert {member.seat.team for member in model.members_} == {0, 1, 2}
+    save(model, tmp_path / "m")
+    other = load(tmp_path / "m")
+    assert_identical(model, other, X)
+    assert other.summary() == model.summary()
+    for mine, its in zip(model.members_, other.members_, strict=True):
+        assert its.weight == mine.weight
+        assert (its.seat.team, its.seat.fold) == (mine.seat.team, mine.seat.fold)
+        assert its.layer.linear == mine.layer.linear
+        for name in ("column", "low", "width", "mean", "scale"):
+            a, b = (getattr(member.layer.form.bins, name) for member in (mine, its))
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
+
+
+def test_adding_rows_to_teams_goes_on_after_loading(mixed, tmp_path):
+    X, y = data()
+    model = RFLAFRegressor(20, max_iter=2, random_state=0).partial_fit(X[:120], y[:120])
+    assert {member.seat.team for member in model.members_} == {0, 1}
+    save(model, tmp_path / "m")
+    other = load(tmp_path / "m")
+    model.partial_fit(X[120:], y[120:])
+    assert not np.array_equal(other.predict(X), model.predict(X))
+    assert_identical(model, other.partial_fit(X[120:], y[120:]), X)
 
 
 def test_a_file_is_little_more_than_its_numbers(tmp_path):

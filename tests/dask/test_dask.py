@@ -94,6 +94,24 @@ def test_regression(client, rows):
     np.testing.assert_allclose(model.predict(X), expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("make", [DaskRFLAFRegressor, DaskRFLAFClassifier])
+def test_teams(make, client, rows, mixed):
+    X, y, weights = rows
+    plain = RFLAFRegressor(**OPTIONS)
+    if make is DaskRFLAFClassifier:
+        plain, y = RFLAFClassifier(**OPTIONS, alpha=1e-2), y > np.median(y)
+    plain.fit(X, y, sample_weight=weights)
+    model = make(**plain.get_params()).fit(uneven(X), uneven(y), uneven(weights))
+    assert {member.seat.team for member in model.members_} == {0, 1, 2}
+    rtol = 1e-9 if make is DaskRFLAFRegressor else 1e-4  # logistic regression stops near its least
+    assert_near(model, plain, rtol)
+    for mine, its in zip(model.members_, plain.members_, strict=True):
+        assert mine.weight == its.weight
+        assert mine.layer.form.name == its.layer.form.name
+        size = np.abs(its.coef).max()
+        np.testing.assert_allclose(mine.coef, its.coef, rtol=rtol, atol=rtol * size)
+
+
 def test_unknown_chunks(client, rows):
     X, y, _ = rows
     model = DaskRFLAFRegressor(**OPTIONS).fit(unknown(uneven(X)), unknown(uneven(y)))

@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 
 from rflaf import Activation, RFLAFClassifier, RFLAFRegressor
 from rflaf.bases import RBF, Polynomial
-from rflaf.fitting.learn import metric_kinds
+from rflaf.fitting.choosing import metric_kinds
 
 
 @pytest.mark.parametrize("n", [30, 60, 90])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from rflaf.fitting.inputs import FORMS
 from rflaf.rows import Blocks
 from tests.estimators.conftest import classifier, regressor
 
@@ -59,13 +60,14 @@ def test_classes_by_members_that_have_not_seen_a_row(moons, alpha, n_members):
     assert 1 / 3 <= model.temperature_ <= 3
 
 
-@pytest.mark.parametrize("form", ["auto", "raw", "both", "ranks"])
+@pytest.mark.parametrize("form", ["auto", *FORMS])
 def test_the_form_of_the_inputs(friedman, form):
     X, y, new_X, new_y = friedman
     model = regressor(n_components=100, input_form=form, metric="diagonal").fit(X, y)
-    assert model.input_form_ in (["raw", "both"] if form == "auto" else [form])
+    assert model.input_form_ in (["raw", "both", "bins"] if form == "auto" else [form])
     assert bool(model.form_path_) == (form == "auto")
-    assert model.components_.shape[0] == (20 if model.input_form_ == "both" else 10)
+    width = {"raw": 10, "both": 20, "ranks": 10, "bins": 240}[model.input_form_]
+    assert model.components_.shape[0] == width
     assert model.n_features_in_ == len(model.mean_) == 10
     assert {member.layer.form.name for member in model.members_} == {model.input_form_}
     assert model.score(new_X, new_y) > 0.7

@@ -1,13 +1,16 @@
 """solver='cg': the regressor without a Gram matrix."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.utils import check_random_state
 
 from rflaf import RFLAFRegressor
-from rflaf.fitting import budget
+from rflaf.fitting import budget, regression
 from rflaf.fitting.budget import takes_cg
+from rflaf.fitting.members import learn_members
 from rflaf.projection import draw
 from rflaf.rows import Blocks
 from rflaf.solvers.features import apply_metric
@@ -106,14 +109,21 @@ def test_a_source_gives_the_model_of_the_arrays(friedman, monkeypatch):
     np.testing.assert_allclose(streamed.predict(X_test), expected, atol=1e-3 * expected.std())
 
 
-def test_the_scale_of_the_metric_is_chosen_at_full_width(friedman):
+def test_the_scale_of_the_metric_is_chosen_at_full_width(friedman, monkeypatch):
     """What is stored agrees with what the weights were found for, and "none" is left alone."""
     X, y, X_test, y_test = friedman
+
+    def learn_too_small(*arguments):
+        (seat,), path = learn_members(*arguments)
+        layer = seat.layer.scaled(0.5, X, np.random.default_rng(0))
+        return [replace(seat, layer=layer)], path
+
+    monkeypatch.setattr(regression, "learn_members", learn_too_small)
     model = RFLAFRegressor(solver="cg", **FAST).fit(X, y)
     tried = [record["scale"] for record in model.alpha_path_]
     assert {1.0, 1.25} <= set(tried)
     best = min(model.alpha_path_, key=lambda record: record["loss"])
-    assert best["scale"] != 1.0
+    assert best["scale"] > 1.0
     seed = check_random_state(0).randint(np.iinfo(np.int32).max)
     w = draw("gaussian", X.shape[1], 120, np.random.default_rng(seed), np.float32)
     np.testing.assert_allclose(model.components_, apply_metric(model.metric_, w), rtol=1e-5)

@@ -37,8 +37,8 @@ def form(name, x, weights=None):
 
 @each_dtype
 def test_columns_of_each_form(x, dtype):
-    raw, both, ranks = (form(name, x)(x, dtype) for name in FORMS)
-    assert raw.dtype == both.dtype == ranks.dtype == dtype
+    raw, both, ranks, bins = (form(name, x)(x, dtype) for name in FORMS)
+    assert raw.dtype == both.dtype == ranks.dtype == bins.dtype == dtype
     measured = measure_inputs(x, np.ones(len(x)))
     assert measured.name == "raw"
     assert measured.ranked.tolist() == RANKED
@@ -47,15 +47,20 @@ def test_columns_of_each_form(x, dtype):
     np.testing.assert_array_equal(both[:, :5], raw)
     np.testing.assert_array_equal(ranks[:, RANKED], both[:, 5:])
     np.testing.assert_array_equal(ranks[:, [1, 2]], raw[:, [1, 2]])
+    np.testing.assert_array_equal(bins[:, :2], raw[:, [1, 2]])  # few values: no bins
+    np.testing.assert_array_equal(bins[:, 2:], measured.bins(x, dtype))
 
 
 def test_where_columns_come_from_and_their_units(x):
-    raw, both, ranks = (form(name, x) for name in FORMS)
+    raw, both, ranks, bins = (form(name, x) for name in FORMS)
     assert raw.origin.tolist() == ranks.origin.tolist() == [0, 1, 2, 3, 4]
     assert both.origin.tolist() == [0, 1, 2, 3, 4, *RANKED]
     np.testing.assert_array_equal(raw.scales, raw.scale)
     np.testing.assert_array_equal(both.scales, [*raw.scale, 1, 1, 1])
     np.testing.assert_array_equal(ranks.scales, [1, raw.scale[1], raw.scale[2], 1, 1])
+    assert bins.origin.tolist() == [1, 2, *bins.bins.column]
+    assert sorted(set(bins.bins.column)) == RANKED
+    np.testing.assert_array_equal(bins.scales, [*raw.scale[1:3], *bins.bins.scale])
 
 
 @each_dtype
@@ -104,6 +109,7 @@ def test_sparse_inputs_have_none(rng):
     x = sparse.random_array((80, 6), density=0.5, rng=rng, format="csr")
     measured = measure_inputs(x, np.ones(80))
     assert len(measured.ranked) == 0
+    assert measured.bins is None
     for name in FORMS:
         assert sparse.issparse(replace(measured, name=name)(x, np.float32))
 

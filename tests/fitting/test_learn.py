@@ -1,6 +1,6 @@
 """What may be learned from so many rows."""
 
-from rflaf.fitting.learn import metric_kinds
+from rflaf.fitting.choosing import metric_kinds
 
 
 def test_kinds_by_the_number_of_rows():

@@ -8,11 +8,19 @@ from scipy.special import expit
 
 from rflaf import RFLAFClassifier, RFLAFRegressor
 from rflaf.bases import RBF
-from rflaf.fitting import FitSettings, budget, fit_classification, fit_regression, members
+from rflaf.fitting import (
+    FitSettings,
+    budget,
+    choosing,
+    fit_classification,
+    fit_regression,
+    members,
+)
+from rflaf.fitting.choosing import choices, choose_forms
 from rflaf.fitting.classification import best_temperature
 from rflaf.fitting.inputs import measure_inputs
 from rflaf.fitting.judged import TargetScale
-from rflaf.fitting.learn import Examples, choices, choose_form
+from rflaf.fitting.learn import Examples
 from rflaf.fitting.members import FoldPlan, learn_members, plan_folds, resolve
 from rflaf.fitting.regression import SumMembers
 from rflaf.fused import threads
@@ -106,10 +114,11 @@ def test_a_member_has_not_seen_its_fold(rows, k):
     found = []
     for spoilt in (y, np.where(fold == k, 1e3 * y - 7, y)):
         examples = Examples(x, spoilt[:, None], np.ones(N))
-        layers, _ = learn_members(examples, fold, plan, SETTINGS)
-        task = SumMembers(layers, target, plan, SETTINGS.seed, False, [None] * 3)
+        seats, _ = learn_members(examples, fold, plan, SETTINGS)
+        assert [(seat.fold, seat.team) for seat in seats] == [(0, 0), (1, 0), (2, 0)]
+        task = SumMembers(seats, target, plan, SETTINGS.seed, False, [None] * 3)
         sums = ArrayRows(x, spoilt, np.ones(N)).reduce(task, lambda a, b: a, N)
-        found.append((layers, [fit.solve(1e-3) for fit, _ in sums]))
+        found.append(([seat.layer for seat in seats], [fit.solve(1e-3) for fit, _ in sums]))
     (layers, weights), (other_layers, other_weights) = found
     same_layer(layers[k], other_layers[k])
     assert weights[k].tobytes() == other_weights[k].tobytes()
@@ -174,26 +183,65 @@ def test_what_may_be_taken(rows):
     free = replace(SETTINGS, metric="auto", input_form="auto")
     found = [(c.form, c.kind) for c in choices(measured, N, free)]
     kinds = ("none", "diagonal", "full")
-    assert found == [(form, kind) for kind in kinds for form in ("raw", "both")]
+    smooth = [(form, kind) for kind in kinds for form in ("raw", "both")]
+    assert found == [*smooth, ("bins", "diagonal")]
+    # a scale for each of 72 bins takes more rows
+    few = [(c.form, c.kind) for c in choices(measured, 143, free)]
+    assert few[-1] == ("bins", "none")
+    full = choices(measured, N, replace(free, metric="full"))
+    assert {c.form for c in full} == {"raw", "both"}
+    bins = choices(measured, N, replace(free, metric="none", input_form="bins"))
+    assert [(c.form, c.kind) for c in bins] == [("bins", "none")]
     only = choices(measured, N, replace(free, metric="full", input_form="ranks"))
     assert [(c.form, c.kind) for c in only] == [("ranks", "full")]
-    flat = replace(measured, ranked=np.zeros(0, np.intp))
+    flat = replace(measured, ranked=np.zeros(0, np.intp), bins=None)
     assert {c.form for c in choices(flat, N, free)} == {"raw"}
 
 
+def choices_of(x, y, **changes):
+    """The forms and kinds that 900 rows choose, and what they tried."""
+    y = (y - y.mean()) / y.std()
+    examples = Examples(x, y[:, None], np.ones(900))
+    settings = replace(SETTINGS, n_components=200, basis=RBF(32), input_form="auto", max_iter=10)
+    inputs = measure_inputs(x, np.ones(900))
+    fold = np.arange(900) % 3
+    return choose_forms(examples, fold, [0, 1, 2], inputs, replace(settings, **changes))
+
+
 @pytest.mark.parametrize("wanted", ["both", "raw"])
-def test_the_rows_choose_the_form(rng, wanted):
+def test_the_rows_choose_the_smooth_form(rng, wanted):
     """A target of the ranks of heavy-tailed columns, and one of columns as they are."""
     z = rng.standard_normal((900, 2))
     x = np.exp(3 * z) if wanted == "both" else z
     y = np.sin(2 * z[:, 0]) if wanted == "both" else z[:, 0] + rng.standard_normal(900)
-    y = (y - y.mean()) / y.std()
-    examples = Examples(x, y[:, None], np.ones(900))
-    settings = replace(SETTINGS, n_components=300, basis=RBF(32), input_form="auto", max_iter=10)
-    fold = np.arange(900) % 3
-    choice, path = choose_form(examples, fold, [0, 1, 2], measure_inputs(x, np.ones(900)), settings)
-    assert choice.form == wanted
-    assert [record["form"] for record in path[:2]] == ["raw", "both"]  # some are tried again
+    _, path = choices_of(x, y)
+    assert [record["form"] for record in path] == ["raw", "both", "bins"]
+    assert min(path[:2], key=lambda record: record["loss"])["form"] == wanted
+
+
+def test_the_rows_choose_bins_and_what_is_mixed(rng):
+    """Jumps are for bins; smooth functions for the other forms; noise tells nothing of either."""
+    z, noise = rng.standard_normal((900, 2)), rng.standard_normal(900)
+    (jumps,), _ = choices_of(z, np.floor(2 * z[:, 0]) % 2, mixes=True)
+    assert jumps.form == "bins"
+    (smooth,), _ = choices_of(z, np.sin(z[:, 0] + z[:, 1]), mixes=True)
+    assert smooth.form != "bins"
+    found, path = choices_of(z, noise, mixes=True)
+    assert {choice.form == "bins" for choice in found} == {True, False}
+    losses = {record["form"]: record["loss"] for record in path}
+    assert losses[found[0].form] == min(losses.values())
+    assert all(choice.start is None for choice in found)  # few rows: each member has its own
+    (alone,), _ = choices_of(z, noise)
+    assert alone == found[0]
+
+
+def test_members_of_many_rows_start_where_the_trial_did(rng, monkeypatch):
+    z = rng.standard_normal((900, 2))
+    monkeypatch.setattr(choosing, "_OWN_STARTS", 899)
+    found, _ = choices_of(z, np.floor(2 * z[:, 0]) % 2, mixes=True)
+    for choice in found:
+        width = len(replace(measure_inputs(z, np.ones(900)), name=choice.form).origin)
+        assert choice.start.metric.shape == (width,)
 
 
 def test_the_rows_choose_the_kind(rng):
@@ -204,7 +252,7 @@ def test_the_rows_choose_the_kind(rng):
     settings = replace(SETTINGS, n_components=200, metric="auto", input_form="raw", max_iter=10)
     for target, wanted in ((turned, "full"), (axis, "diagonal")):
         examples = Examples(x, target[:, None] / target.std(), np.ones(n))
-        choice, path = choose_form(
+        (choice,), path = choose_forms(
             examples, np.arange(n) % 5, [0, 1, 2, 3, 4], measure_inputs(x, np.ones(n)), settings
         )
         assert choice.kind == wanted
@@ -237,9 +285,9 @@ def test_no_classes_are_learned_from_pure_noise(rng):
 # ---- threads
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", [1, 3, "auto"])
 @pytest.mark.parametrize("make", [RFLAFRegressor, RFLAFClassifier])
-def test_one_seed_gives_the_same_bits_whatever_n_jobs(make, count, rows, monkeypatch):
+def test_one_seed_gives_the_same_bits_whatever_n_jobs(make, count, rows, mixed, monkeypatch):
     x, y = rows
     y = y if make is RFLAFRegressor else np.digitize(y, [-0.5, 0.5])
     for name in ("RFLAF_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
@@ -257,7 +305,8 @@ def test_one_seed_gives_the_same_bits_whatever_n_jobs(make, count, rows, monkeyp
 
     monkeypatch.setattr(threads, "thread_count", counted)
     for n_jobs in (1, 2, 4):
-        model = make(300, max_iter=4, n_members=count, n_jobs=n_jobs, random_state=0).fit(x, y)
+        model = make(200, max_iter=4, n_members=count, n_jobs=n_jobs, random_state=0).fit(x, y)
+        assert len({m.seat.team for m in model.members_}) == (3 if count == "auto" else 1)
         found.append(
             b"".join(
                 part.tobytes()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from rflaf import Activation, RandomFeatures, RFLAFRegressor
+from rflaf import Activation, RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.bases import FIXED_ACTIVATIONS, RBF, Fixed, Polynomial
 from rflaf.fitting.inputs import FORMS, measure_inputs
 from rflaf.onnx import export
@@ -112,6 +112,9 @@ def test_form_of_the_inputs_is_that_of_the_model(name, kept):
     at_knots = np.repeat(x[:1], 65, axis=0)
     for j, knots in zip(form.ranked, form.knots, strict=True):
         at_knots[: len(knots), j] = knots
+        if form.name == "bins":
+            edges = form.bins.low[form.bins.column == j]
+            at_knots[: len(edges), j] = edges
     rows = np.concatenate([x, far, at_knots, np.nextafter(at_knots, np.inf)])
     got = session(model.SerializeToString()).run(["made"], {"X": rows})[0]
     np.testing.assert_allclose(got, form(rows, np.float64)[:, order], rtol=1e-14, atol=1e-14)
@@ -182,12 +185,27 @@ def test_members_and_forms(form, members, dtype, tmp_path):
 def test_columns_of_every_kind(tmp_path):
     X = columns()
     y = np.column_stack([X[:, 0] * X[:, 1], 1e4 * np.log(X[:, 4])])
-    for form in ("both", "ranks"):
+    for form in ("both", "ranks", "bins"):
         model = RFLAFRegressor(**SMALL, input_form=form, n_members=2).fit(X, y)
         export(model, tmp_path / "model.onnx", dtype="float64", check=X)
         got = run(tmp_path / "model.onnx", X, "float64")["prediction"]
         for k, expected in enumerate(model.predict(X).T):
             assert_close(got[:, k], expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_teams_and_their_weights(dtype, mixed, tmp_path):
+    X, y = data()
+    path = tmp_path / "model.onnx"
+    model = RFLAFRegressor(**SMALL).fit(X, y)
+    assert {member.seat.team for member in model.members_} == {0, 1, 2}
+    assert len({member.weight for member in model.members_}) == 3
+    export(model, path, dtype=dtype, check=X)
+    assert_close(run(path, X, dtype)["prediction"], model.predict(X))
+    model = RFLAFClassifier(**SMALL).fit(X, np.digitize(y, [-0.5, 0.5]))
+    assert {member.seat.team for member in model.members_} == {0, 1, 2}
+    export(model, path, dtype=dtype, check=X)
+    assert_same_classes(path, model, X, dtype)
 
 
 def test_members_share_their_inputs(tmp_path):
@@ -269,7 +287,7 @@ def test_rows_far_from_those_of_the_fit(activation, size, tmp_path):
     """Further out than the standardised inputs are cut off, too."""
     X, _ = data()
     path, rows = tmp_path / "model.onnx", X[:20] * size
-    for form in ("raw", "both"):
+    for form in ("raw", "both", "bins"):
         model = regressor(activation, input_form=form)
         export(model, path, dtype="float64")
         assert_close(run(path, rows, "float64")["prediction"], model.predict(rows))

@@ -1,5 +1,6 @@
 """Multinomial logistic regression on features, against scikit-learn."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -263,8 +264,8 @@ def test_weights_that_have_not_seen_the_held_out_rows(sigma, alpha):
 
 
 def test_models_share_a_penalty_and_go_their_own_ways(sigma):
-    """The path is that of the mean loss, by the weights of the rows that judge."""
-    rows = make(300, 3)
+    """The path is that of the first two models' mean loss, by the weights of their judges."""
+    rows = make(300, 3, weighted=True)
     parts = [np.arange(300) % 3 == k for k in range(3)]
     problems = [
         SoftmaxProblem(sigma, rows.w, rows.at(~at).rows(), rows.at(at).rows(), None, 1e-3)
@@ -274,15 +275,20 @@ def test_models_share_a_penalty_and_go_their_own_ways(sigma):
     assert len({solution.alpha for solution in together}) == 1
     losses = {record["alpha"]: record["loss"] for record in together[0].path}
     assert together[0].alpha == min(losses, key=losses.get)
-    found = 0.0
+    found = []
     for at, solution in zip(parts, together, strict=True):
         alone = fit(sigma, rows.at(~at), 3, alpha=solution.alpha)
         got, expected = (probabilities(scores_of(sigma, rows, s)) for s in (solution, alone))
         np.testing.assert_allclose(got, expected, atol=0.01)
         held = rows.at(at)
         scores = phi_of(sigma, held) @ solution.honest[:-1] + solution.honest[-1]
-        found += cross_entropy(scores, held.target, held.weights)[0] / 3
-    assert losses[together[0].alpha] == pytest.approx(found)
+        found.append(cross_entropy(scores, held.target, held.weights)[0])
+    sizes = [rows.weights[at].sum() for at in parts[:2]]
+    assert losses[together[0].alpha] == pytest.approx(np.average(found[:2], weights=sizes))
+    spoilt = replace(problems[2], held=rows.at(parts[2])._replace(target=parts[2][:100] * 1).rows())
+    others = fit_softmax([*problems[:2], spoilt], SoftmaxSettings(3))
+    assert others[2].path == together[2].path  # the third has no part in the choice
+    np.testing.assert_array_equal(others[2].honest, together[2].honest)
 
 
 @each_count

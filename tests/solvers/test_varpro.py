@@ -8,6 +8,7 @@ from rflaf import fused
 from rflaf.bases import RBF, BSpline, Fixed, get_basis
 from rflaf.fused import threads
 from rflaf.projection import gaussian
+from rflaf.solvers import varpro
 from rflaf.solvers.features import apply_metric, features, project
 from rflaf.solvers.ridge import NormalEquations
 from rflaf.solvers.sketches import Problem, Sketch, held_out_loss
@@ -301,5 +302,9 @@ def test_every_step_is_reported():
 
 
 def test_a_large_tolerance_stops_early():
+    """Of each size of sketches there are two rounds then, or as many steps as there may be."""
     x, y = rows(300)
-    assert len(learn(x, y, max_iter=200, tol=0.99)[0].history) < 150
+    most = [round(400 * stage.share) for stage in varpro._STAGES]
+    assert sum(most) == 400
+    history = learn(x, y, max_iter=400, tol=0.99)[0].history
+    assert len(history) == sum(min(2 * varpro._ROUND, steps) for steps in most) < 200

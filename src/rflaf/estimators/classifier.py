@@ -21,7 +21,8 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
 
     The activation and the metric of each member are learned on the classes as numbers, as
     RFLAFRegressor learns them; then comes multinomial logistic regression on the features. Rows
-    that a member has not seen choose the penalty, and the temperature that scores are divided by.
+    that a member has not seen choose the penalty, the members' weights, and the temperature that
+    scores are divided by. The scores are the weighted mean of the members'.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     feature_importances_
         As for RFLAFRegressor. With two classes there is one output, the log-odds of the second.
     oof_score_ : float
-        Accuracy on rows that a member has not seen.
+        Accuracy on rows by the members that have not seen them.
     temperature_ : float
         What scores were divided by, for the cross-entropy of these rows.
 

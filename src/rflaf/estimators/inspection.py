@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from rflaf.activation import alike
 from rflaf.bases import Basis
 from rflaf.callers import caller_level
-from rflaf.fitting import Member, describe_members, leading_team
+from rflaf.fitting import Member, describe_members
 
 _LEAST_COVERAGE = 0.8  # of the grid; with less the activation says little about the rows
 
@@ -47,13 +47,16 @@ class InspectionMixin:
     def plot_activation(self, ax: Any = None) -> Any:
         """Draw the learned activation, and under it the histogram of what it is applied to.
 
-        Those of several members are thin, scaled to one height and sign, with their mean.
+        Those of several members are thin, scaled to one height and sign, with their mean. Of
+        members with several forms of the inputs, those of the first one's form are drawn.
         """
         check_is_fitted(self)
-        if len(self.members_) == 1:
+        first = self.members_[0].seat.team
+        team = [member.layer for member in self.members_ if member.seat.team == first]
+        if len(team) == 1:
             ax = self.activation_.plot(ax, color="C3", lw=2)
         else:
-            activations = alike([each.layer.activation for each in leading_team(self.members_)])
+            activations = alike([layer.activation for layer in team])
             mean = sum(activations[1:], activations[0]) / len(activations)
             ax = mean.plot(ax, color="C3", lw=2)
             z = ax.lines[-1].get_xdata()

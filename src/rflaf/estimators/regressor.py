@@ -47,8 +47,9 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     f(x) = sum_m v_m sigma(w_m · L x) + intercept. The w_m are drawn at random and stay as they are.
     sigma, a linear map L of the inputs and the penalty are learned by the held-out error of the
     ridge solution v, which is exact. Rows are split into folds before anything is learned. Several
-    members each learn on the rows outside a fold; their errors on the folds choose the form of the
-    inputs, the kind of L and the penalty. The prediction is the mean of the members.
+    members each learn on the rows outside a fold; their errors on the folds choose the forms of the
+    inputs, the kind of L, the penalty and the members' weights. The prediction is the weighted mean
+    of the members.
 
     Parameters
     ----------
@@ -67,13 +68,17 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     metric : {"auto", "full", "diagonal", "none"}
         The map L. "full" finds directions, "diagonal" gives each input a scale, "none" leaves the
         standardised inputs unchanged. "auto": whichever predicts held-out rows best.
-    input_form : {"auto", "raw", "both", "ranks"}
-        The inputs that L maps: standardised columns, these and their ranks side by side, or ranks
-        where a column has several values. "auto": the first or the second, chosen with the metric.
+    input_form : {"auto", "raw", "both", "ranks", "bins"}
+        The inputs that L maps: standardised columns ("raw"), these and their ranks side by side,
+        ranks where a column has several values, or such columns cut into bins at their quantiles,
+        where functions may change fast. "auto": "raw", "both" or "bins", chosen with the metric;
+        with n_members="auto" too, members in the better of the first two, others in bins, and a
+        linear model are mixed.
     n_members : "auto" or int
-        Models that each learn on the rows outside a fold. "auto": 5 up to 5,000 rows, 3 up to
-        10,000, then 1. A single member is the plain model: some rows are kept aside to choose by,
-        and the final v uses all rows.
+        Models that each learn on the rows outside a fold, in each form of the inputs that is used.
+        "auto": 5 up to 5,000 rows, 3 up to 10,000, then 1. A number keeps to one form of the
+        inputs. A single member is the plain model: some rows are kept aside to choose by, and the
+        final v uses all rows.
     alpha : "auto" or float
         Penalty: mean squared error of the target in units of its variance, plus alpha |v|².
     solver : {"auto", "ridge", "cg"}
@@ -88,8 +93,10 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         With one member, the share of rows kept aside to choose by; at least a hundred rows, or a
         third of all.
     max_iter, tol : int, float
-        Largest number of steps for learning sigma and L (0: none); below 8,000 rows there are
-        fewer. Learning ends when a round of steps gains less than `tol`, relatively.
+        Largest number of steps for learning sigma and L (0: none); n rows get at most 8 + n / 50,
+        with several members 8 + n / 100. Most steps use small sketches of the rows and features,
+        the last ones large sketches. A stage ends when a round of its steps gains less than `tol`,
+        relatively.
     l1, smoothness : float
         Penalties on sigma's coefficients: their mean |a|, and their mean squared second difference.
     projection : {"gaussian", "orthogonal"}
@@ -116,8 +123,10 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     Attributes
     ----------
     members_ : list
-        The members: each has `layer` (its `activation`, `metric`, `components`, `history`), `coef`
-        and `intercept`. The attributes below without another word are those of the first.
+        The members: each has `layer` (its `form` of the inputs, `activation`, `metric`,
+        `components`, `history`), `coef`, `intercept` and `weight`. The weights sum to one, and the
+        form with the largest part comes first. A linear model (`layer.linear`) is the last, where
+        there is one. The attributes below without another word are those of the first.
     activation_ : Activation
         The learned sigma: call it, plot it, compile it.
     coef_ : array, M or M × C
@@ -138,8 +147,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     grid_coverage_ : float
         Share of the projected inputs inside the grid; L is kept small enough for most of them.
     oof_prediction_ : array, n or n × C, or None
-        For each row the prediction of a member that has not seen it (NaN: all have). None where
-        the rows are too many to keep.
+        For each row the weighted prediction of those members that have not seen it (NaN: all
+        have). None where the rows are too many to keep.
     oof_score_ : float
         R² of these predictions: what to expect of new rows.
     feature_importances_ : array of d
@@ -192,8 +201,9 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         The first call is a fit: standardisation, activation and metric come from its rows and stay
         from then on, as does what becomes of the columns of a frame, so give it a few thousand
         (below 100 there is a warning). Later calls add their rows to the sums, and the output
-        weights are those of all rows so far. Out-of-fold predictions and importances stay those of
-        the first call. A call that fails or is interrupted counts none of its rows.
+        weights are those of all rows so far. Weights of members, out-of-fold predictions and
+        importances stay those of the first call; there is no linear member. A call that fails or
+        is interrupted counts none of its rows.
         """
         if self.solver == "cg":
             raise ValueError(f"partial_fit needs solver 'auto' or 'ridge'. Got {self.solver!r}.")

@@ -287,19 +287,20 @@ def mix_teams(loss: Callable[[Array], float], seats: Sequence[Seat]) -> Array:
     count = len(teams)
     if count == 1:
         return np.ones(1)
-    linear = [seats[team[0]].layer.linear for team in teams]
+    linear = np.array([seats[team[0]].layer.linear for team in teams])
     single = [np.inf if linear[k] else loss(np.eye(count)[k]) for k in range(count)]
-    parts = np.eye(count)[int(np.argmin(single))]
-    best, chosen = min(single), parts
+    alone = np.eye(count)[int(np.argmin(single))]
+    best, chosen, parts = min(single), alone, alone
     for total in range(2, _PARTS + 1):
         losses = [loss((parts + one) / total) for one in np.eye(count)]
         parts = parts + np.eye(count)[int(np.argmin(losses))]
         if min(losses) < best:
             best, chosen = min(losses), parts / total
     kept = chosen >= _LEAST_PART
-    if not np.any(kept & ~np.array(linear)):
-        kept |= chosen == np.max(np.where(linear, 0.0, chosen))
-    return np.where(kept, chosen, 0.0) / chosen[kept].sum()
+    if not (kept & ~linear).any():
+        kept |= alone > 0
+    chosen = np.where(kept, chosen, 0.0) / chosen[kept].sum()
+    return chosen if loss(chosen) <= min(single) else alone
 
 
 def weighted(members: list[Member], weights: Array) -> list[Member]:

@@ -139,8 +139,9 @@ def fit_regression(rows: Rows, settings: FitSettings, keep_sums: bool = False) -
         solved = _solve(sums, task, sample.used, settings)
         fit = _mixed(solved, task, sample, fold, settings)
     if keep_sums:
-        kept = {member.seat.team for member in fit.members}
-        fit = replace(fit, sums=[part for part, s in zip(sums, seats) if s.team in kept])
+        places = {(seat.team, seat.fold): k for k, seat in enumerate(seats)}
+        kept = [places[member.seat.team, member.seat.fold] for member in fit.members]
+        fit = replace(fit, sums=[sums[k] for k in kept])
     return replace(fit, form_path=form_path, block_rows=size)
 
 
