@@ -27,9 +27,11 @@ class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
     _plain = RFLAFClassifier
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DaskRFLAFClassifier:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> DaskRFLAFClassifier:
         """Learn from Dask arrays or frames X, n × d, and classes y."""
-        check, rows = self._open(X, y, sample_weight, classes=True)
+        check, rows = self._open(X, y, sample_weight, groups, classes=True)
         self._publish_fit(check, fit_classification(rows, self._fit_settings()))
         return self
 

@@ -115,17 +115,23 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         self.class_weight = class_weight
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RFLAFClassifier:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> RFLAFClassifier:
         """Learn from rows X, n × d (dense or sparse), and their classes y.
 
         X may also be a source of `rflaf.rows`, whose blocks have the classes and weights. It is
         never held whole; where the features of all rows do not fit `max_bytes`, each step of a
         member's last fit reads it once. A fit that fails or is interrupted leaves the estimator
         as it was.
+
+        `groups` has a label for each row, where rows belong together: a group stays in one fold,
+        as for RFLAFRegressor.
         """
         check = InputCheck(type(self), classes=True)
-        rows = check.rows(X, y, sample_weight, self.max_bytes)
-        self._publish_fit(check, fit_classification(rows, self._fit_settings()))
+        settings = self._fit_settings()
+        rows = check.rows(X, y, sample_weight, self.max_bytes, groups, settings.seed)
+        self._publish_fit(check, fit_classification(rows, settings))
         return self
 
     def _publish_fit(self, check: InputCheck, fit: ClassificationFit) -> None:
