@@ -24,12 +24,16 @@ from rflaf.bases import RBF, BSpline, Chebyshev, Fixed, Polynomial
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.estimators.regressor import PartialState
 from rflaf.files import write_whole
+from rflaf.fitting.classes import ClassEncoding
+from rflaf.fitting.classification import ClassificationFit
+from rflaf.fitting.growing import Growth
 from rflaf.fitting.inputs import Bins, InputForm
 from rflaf.fitting.judged import RegressionFit, TargetScale
 from rflaf.fitting.learn import FittedLayer
 from rflaf.fitting.members import FoldPlan, Member, Seat
 from rflaf.fitting.noise import NoiseModel
 from rflaf.solvers import NormalEquations
+from rflaf.solvers.laplace import KnownWeights
 from rflaf.tabular.model import TableModel
 
 _FORMAT = 1
@@ -42,10 +46,14 @@ _OWN_TYPES = (
     Activation,
     BSpline,
     Chebyshev,
+    ClassEncoding,
+    ClassificationFit,
     FittedLayer,
     Fixed,
     FoldPlan,
+    Growth,
     InputForm,
+    KnownWeights,
     Member,
     NoiseModel,
     NormalEquations,

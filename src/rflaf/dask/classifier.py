@@ -35,6 +35,10 @@ class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
         self._publish_fit(check, fit_classification(rows, self._fit_settings()))
         return self
 
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Not here: fit takes all rows."""
+        raise NotImplementedError("partial_fit is for arrays: 'to_local' gives the plain model.")
+
     def predict(self, X: Any) -> Any:
         """Classes as a Dask array, not yet computed; for plain arrays as RFLAFClassifier."""
         if not self._is_lazy(X):

@@ -3,7 +3,11 @@
 `fit_regression` and `fit_classification` tell the whole way of a fit.
 """
 
-from rflaf.fitting.classification import ClassificationFit, fit_classification
+from rflaf.fitting.classification import (
+    ClassificationFit,
+    extend_classification,
+    fit_classification,
+)
 from rflaf.fitting.judged import RegressionFit
 from rflaf.fitting.members import Member
 from rflaf.fitting.regression import extend_regression, fit_regression
@@ -16,6 +20,7 @@ __all__ = [
     "Member",
     "RegressionFit",
     "Start",
+    "extend_classification",
     "extend_regression",
     "fit_classification",
     "fit_regression",
