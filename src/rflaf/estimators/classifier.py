@@ -145,10 +145,11 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         """Add rows to the model.
 
         The first call is a fit, so give it a few thousand rows, some of every class: activation,
-        metric, penalty, class weights, temperature and the members' parts in the prediction come
+        metric, class weights, temperature and the members' parts in the prediction come
         from it and stay. For later calls the rows so far are a quadratic in the output weights,
         with the curvature of their loss (Laplace's approximation): the weights come near those of
-        a fit to all rows, and no earlier row is kept. `oof_score_` and importances stay those of
+        a fit to all rows, and no earlier row is kept. New rows may change the penalty, unless
+        `alpha` is given. `oof_score_` and importances stay those of
         the first call. A call that fails or is interrupted counts none of its rows.
 
         Parameters

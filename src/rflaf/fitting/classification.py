@@ -304,6 +304,7 @@ def _growth(
         block_rows=size,
         fit_intercept=settings.fit_intercept,
         temperature=fit.temperature,
+        alpha=settings.alpha,
     )
 
 

@@ -40,6 +40,8 @@ class Growth:
         How many rows are taken at once.
     fit_intercept : bool
     temperature : float
+    alpha : float, optional
+        A penalty to keep.
     """
 
     known: list[KnownWeights]
@@ -50,6 +52,7 @@ class Growth:
     block_rows: int
     fit_intercept: bool
     temperature: float
+    alpha: float | None = None
 
     def member(self, member: Member, known: KnownWeights) -> Member:
         """A member with the weights that are known now."""
@@ -95,7 +98,7 @@ def grow(
         rows = ArrayRows(layer.inputs(x[used]), codes[used], of_rows)
         part = ClassRows(rows, float(of_rows.sum()), growth.block_rows)
         objective = layer_objective(layer, part, exact, growth.fit_intercept, room)
-        known[k] = add_rows(known[k], objective)
+        known[k] = add_rows(known[k], objective, growth.alpha)
 
     with use_threads(settings.n_jobs):
         parallel(task, len(members))

@@ -134,8 +134,9 @@ def fit_regression(rows: Rows, settings: FitSettings, keep_sums: bool = False) -
         solved = _solve(sums, task, sample.used, settings)
         fit = _mixed(solved, task, sample, fold, settings)
     if keep_sums:
-        kept = {member.seat.team for member in fit.members}
-        fit = replace(fit, sums=[part for part, s in zip(sums, seats) if s.team in kept])
+        of_seat = {(seat.team, seat.fold): part for seat, part in zip(seats, sums)}
+        kept = [member.seat for member in fit.members]  # the heaviest team is first there
+        fit = replace(fit, sums=[of_seat[seat.team, seat.fold] for seat in kept])
     return replace(fit, form_path=form_path, block_rows=size)
 
 
