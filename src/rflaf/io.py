@@ -25,6 +25,9 @@ from rflaf.bases import RBF, BSpline, Chebyshev, Continued, Fixed, Polynomial
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.estimators.regressor import PartialState
 from rflaf.files import write_whole
+from rflaf.fitting.classes import ClassEncoding
+from rflaf.fitting.classification import ClassificationFit
+from rflaf.fitting.growing import Growth
 from rflaf.fitting.inputs import Bins, InputForm
 from rflaf.fitting.judged import RegressionFit, TargetScale
 from rflaf.fitting.learn import FittedLayer
@@ -33,6 +36,7 @@ from rflaf.fitting.noise import NoiseModel
 from rflaf.frames.encoder import ColumnEncoder
 from rflaf.frames.parts import DatePart, LevelPart, NumberPart
 from rflaf.solvers import NormalEquations
+from rflaf.solvers.laplace import KnownWeights
 from rflaf.tabular.model import TableModel
 
 _FORMAT = 1
@@ -48,11 +52,15 @@ _OWN_TYPES = (
     ColumnEncoder,
     Continued,
     DatePart,
+    ClassEncoding,
+    ClassificationFit,
     FittedLayer,
     Fixed,
     FoldPlan,
+    Growth,
     InputForm,
     LevelPart,
+    KnownWeights,
     Member,
     NoiseModel,
     NormalEquations,

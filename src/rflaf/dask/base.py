@@ -64,9 +64,14 @@ class DaskMixin:
         return state
 
     def _open(
-        self, X: Any, y: Any, sample_weight: Any, classes: bool
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, classes: bool
     ) -> tuple[InputCheck, PartitionRows]:
         """The rows of a fit, and what checks them."""
+        if groups is not None:
+            raise ValueError(
+                f"{type(self).__name__} takes no 'groups'. Give them to {self._plain.__name__}, "
+                "with 'X' as an array in memory."
+            )
         if y is None:
             raise ValueError(f"{self._plain.__name__} requires y to be passed. Got None.")
         found = partition(X, y, sample_weight)

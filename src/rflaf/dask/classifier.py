@@ -27,11 +27,17 @@ class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
     _plain = RFLAFClassifier
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DaskRFLAFClassifier:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> DaskRFLAFClassifier:
         """Learn from Dask arrays or frames X, n × d, and classes y."""
-        check, rows = self._open(X, y, sample_weight, classes=True)
+        check, rows = self._open(X, y, sample_weight, groups, classes=True)
         self._publish_fit(check, fit_classification(rows, self._fit_settings()))
         return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Not here: fit takes all rows."""
+        raise NotImplementedError("partial_fit is for arrays: 'to_local' gives the plain model.")
 
     def predict(self, X: Any) -> Any:
         """Classes as a Dask array, not yet computed; for plain arrays as RFLAFClassifier."""

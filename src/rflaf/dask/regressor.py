@@ -39,9 +39,11 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
     _plain = RFLAFRegressor
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DaskRFLAFRegressor:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> DaskRFLAFRegressor:
         """Learn from Dask arrays or frames X, n × d, and y, n or n × C."""
-        check, rows = self._open(X, y, sample_weight, classes=False)
+        check, rows = self._open(X, y, sample_weight, groups, classes=False)
         self._publish_fit(check, fit_regression(rows, self._fit_settings()))
         return self
 

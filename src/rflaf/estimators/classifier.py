@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,9 +12,11 @@ from sklearn.utils._param_validation import StrOptions
 
 from rflaf.activation import Activation
 from rflaf.bases import Basis
+from rflaf.callers import caller_level
 from rflaf.estimators.base import Array, BaseRFLAF
 from rflaf.estimators.validation import InputCheck
-from rflaf.fitting.classification import ClassificationFit, fit_classification
+from rflaf.fitting import ClassificationFit, extend_classification, fit_classification
+from rflaf.rows import ArrayRows, Source
 
 
 class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
@@ -64,6 +67,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         "solver": [StrOptions({"auto", "softmax"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
+    _fitted_state = ("_partial",)
 
     def __init__(
         self,
@@ -119,7 +123,9 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         self.class_weight = class_weight
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RFLAFClassifier:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> RFLAFClassifier:
         """Learn from rows X, n × d (dense or sparse), and their classes y.
 
         X may be a frame with columns of any kind, and arrays may have NaN, as for RFLAFRegressor.
@@ -128,12 +134,92 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         never held whole; where the features of all rows do not fit `max_bytes`, each step of a
         member's last fit reads it once. A fit that fails or is interrupted leaves the estimator
         as it was.
+
+        `groups` has a label for each row, where rows belong together: a group stays in one fold,
+        as for RFLAFRegressor.
         """
         settings = self._fit_settings()
         check = self._input_check(settings.seed)
-        rows = check.rows(X, y, sample_weight, self.max_bytes)
+        rows = check.rows(X, y, sample_weight, self.max_bytes, groups, settings.seed)
         self._publish_fit(check, fit_classification(rows, settings))
         return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> RFLAFClassifier:
+        """Add rows to the model.
+
+        The first call is a fit, so give it a few thousand rows, some of every class: activation,
+        metric, class weights, temperature and the members' parts in the prediction come
+        from it and stay. For later calls the rows so far are a quadratic in the output weights,
+        with the curvature of their loss (Laplace's approximation): the weights come near those of
+        a fit to all rows, and no earlier row is kept. New rows may change the penalty, unless
+        `alpha` is given. `oof_score_` and importances stay those of
+        the first call. A call that fails or is interrupted counts none of its rows.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, n × d
+        y : array of n
+            Classes; after the first call all or some of those in it.
+        classes : array, optional
+            All classes. The first call finds them in y, so that this is but a check.
+        sample_weight : array of n, optional
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from rflaf import RFLAFClassifier
+        >>> X, y = make_moons(1000, noise=0.2, random_state=0)
+        >>> model = RFLAFClassifier(n_components=100, random_state=0)
+        >>> for start in range(0, 800, 200):
+        ...     rows = slice(start, start + 200)
+        ...     model = model.partial_fit(X[rows], y[rows], classes=[0, 1])
+        >>> bool(model.score(X[800:], y[800:]) > 0.93)
+        True
+        """
+        if isinstance(X, Source):
+            raise TypeError("partial_fit takes arrays. Got a source, which 'fit' reads in blocks.")
+        before: ClassificationFit | None = getattr(self, "_partial", None)
+        if before is None and hasattr(self, "coef_"):
+            warnings.warn(
+                "partial_fit begins a new model: this one comes from fit, which does not keep "
+                "what more rows go on from.",
+                UserWarning,
+                stacklevel=caller_level(),
+            )
+        settings = self._fit_settings()
+        check = self._input_check(settings.seed)
+        if before is not None:
+            check = InputCheck(type(self), classes=True, fitted=self)
+        x, labels, weights = check.arrays(X, y, sample_weight)
+        if before is None:
+            check_classes(classes, np.unique(labels))
+            rows = ArrayRows(x, labels, weights)
+            fit = fit_classification(rows, settings, grows=True)
+        else:
+            self._check_more(before, labels, classes)
+            fit = extend_classification(before, x, labels, weights, settings)
+        self._publish_fit(check, fit)
+        return self
+
+    def _check_more(self, before: ClassificationFit, labels: Array, classes: Any) -> None:
+        """Whether rows of these classes can be added."""
+        m = len(before.members[0].coef)
+        if self.n_components not in ("auto", m):
+            raise ValueError(
+                f"'n_components' was {m} in the first call of partial_fit, and cannot change. "
+                f"Got {self.n_components}."
+            )
+        check_classes(classes, before.classes)
+        known = set(before.classes.tolist())
+        strange = [label for label in np.unique(labels).tolist() if label not in known]
+        if strange:
+            raise ValueError(
+                f"'y' must have classes of the first call of partial_fit, {_listed(known)}. Got "
+                f"{strange[0]!r}."
+            )
 
     def _publish_fit(self, check: InputCheck, fit: ClassificationFit) -> None:
         first = fit.members[0]
@@ -149,6 +235,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
             n_samples_fit_=fit.rows_seen,
             temperature_=fit.temperature,
             feature_importances_=fit.importances,
+            **({} if fit.growth is None else {"_partial": fit}),
         )
 
     def decision_function(self, X: Any) -> Array:
@@ -176,3 +263,21 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     def _decide(self, scores: Array) -> Array:
         chosen = scores[:, 0] > 0 if len(self.classes_) == 2 else scores.argmax(axis=1)
         return self.classes_[chosen.astype(int)]
+
+
+def check_classes(classes: Any, found: Array) -> None:
+    """Whether the `classes` that partial_fit was given are those of its first rows."""
+    if classes is None:
+        return
+    given, there = set(np.unique(classes).tolist()), set(found.tolist())
+    if given != there:
+        raise ValueError(
+            "'classes' must be the classes of the rows in the first call of partial_fit, which "
+            f"has to have some of each, {_listed(there)}. Got {_listed(given)}."
+        )
+
+
+def _listed(names: set[Any]) -> str:
+    """Some of them, in an order."""
+    shown = [repr(name) for name in sorted(names, key=repr)]
+    return ", ".join(shown[:10]) + (f" and {len(shown) - 10} more" if len(shown) > 10 else "")

@@ -178,7 +178,9 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     _fitted_state = ("_partial",)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RFLAFRegressor:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> RFLAFRegressor:
         """Learn from rows X, n × d (dense or sparse), and targets y, n or n × C.
 
         X may be a frame of pandas or polars, with numbers, booleans, categories, strings, dates
@@ -187,10 +189,29 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         X may also be a source of `rflaf.rows`, whose blocks have the targets and weights; it is
         read twice, and never held whole. A fit that fails or is interrupted leaves the estimator
         as it was.
+
+        `groups` has a label for each row, where rows belong together, as those of one patient do:
+        a group stays in one fold. What is chosen suits new groups then, and `oof_score_`, noise
+        and intervals are those of rows of new groups. It takes two groups, and X in memory. Below
+        100 rows nothing is held out, and groups change nothing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rflaf import RFLAFRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> patient = np.repeat(np.arange(40), 10)
+        >>> X = rng.standard_normal((40, 3))[patient]  # the same in all rows of a patient
+        >>> y = rng.standard_normal(40)[patient] + 0.1 * rng.standard_normal(400)
+        >>> model = RFLAFRegressor(50, random_state=0)
+        >>> bool(model.fit(X, y).oof_score_ > 0.5)  # patients that it knows
+        True
+        >>> bool(model.fit(X, y, groups=patient).oof_score_ > 0.1)  # there is nothing to learn
+        False
         """
         settings = self._fit_settings()
         check = self._input_check(settings.seed)
-        rows = check.rows(X, y, sample_weight, self.max_bytes)
+        rows = check.rows(X, y, sample_weight, self.max_bytes, groups, settings.seed)
         self._publish_fit(check, fit_regression(rows, settings))
         return self
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -19,7 +20,7 @@ from sklearn.utils.validation import (
 from rflaf.frames.encoder import ColumnEncoder
 from rflaf.frames.opening import has_columns, is_listed, opened
 from rflaf.rows import ArrayRows, Arrays, Rows, Source, SourceRows
-from rflaf.rows.sample import HEAVIEST, LIGHTEST
+from rflaf.rows.sample import HEAVIEST, LIGHTEST, Keys, fold_keys
 
 Array = NDArray[Any]
 
@@ -170,11 +171,28 @@ class InputCheck:
         self.encoder = encoder
         return x
 
-    def rows(self, X: Any, y: Any, sample_weight: Any, max_bytes: int | None) -> Rows:
-        """The rows of a fit. Arrays are checked at once, what lies on disk as it is read."""
+    def rows(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        max_bytes: int | None,
+        groups: Any = None,
+        seed: int = 0,
+    ) -> Rows:
+        """The rows of a fit. Arrays are checked at once, what lies on disk as it is read.
+
+        Rows of one of the `groups` have one key for the folds, which follows from `seed`.
+        """
         if not is_streamed(X):
-            X, y, weights = self.arrays(X, y, sample_weight)
-            return ArrayRows(X, y, moderate(weights))
+            x, y, weights = self.arrays(X, y, sample_weight)
+            keys = None if groups is None else group_keys(groups, weights, seed)
+            return ArrayRows(x, y, moderate(weights), keys=keys)
+        if groups is not None:
+            raise ValueError(
+                f"'groups' needs 'X' as an array in memory. Got a {type(X).__name__}, which is "
+                "read block by block."
+            )
         if isinstance(X, Source):
             if y is not None or sample_weight is not None:
                 raise ValueError(
@@ -187,3 +205,50 @@ class InputCheck:
         if sample_weight is not None and np.ndim(sample_weight) == 0:
             sample_weight = np.broadcast_to(np.float64(sample_weight), len(X))
         return SourceRows(Arrays(X, y, sample_weight), self, max_bytes)
+
+
+def group_keys(groups: Any, weights: Array, seed: int) -> Keys:
+    """For each row the key of its group, which decides on its fold.
+
+    Parameters
+    ----------
+    groups : array-like of n
+        Labels of any type.
+    weights : array of n
+        Groups without a positive one do not count.
+    """
+    if np.ma.is_masked(groups):
+        raise ValueError("'groups' must have a label for each row. Got a masked array.")
+    labels = np.asarray(groups)
+    if labels.shape != weights.shape:
+        raise ValueError(
+            f"'groups' must have a label for each of the {len(weights)} rows. Got an array of "
+            f"shape {labels.shape}."
+        )
+    missing = np.flatnonzero(_is_missing(labels))
+    if len(missing):
+        raise ValueError(
+            f"'groups' must have a label for each row. Got {labels[missing[0]]!r} in row "
+            f"{missing[0]}."
+        )
+    if labels.dtype.kind == "O":  # of any types, which need not have an order
+        numbers: dict[Any, int] = {}
+        codes = np.array([numbers.setdefault(label, len(numbers)) for label in labels])
+    else:
+        codes = np.unique(labels, return_inverse=True)[1]
+    count = len(np.unique(codes[weights > 0]))
+    if count < 2:
+        raise ValueError(
+            "'groups' must have 2 groups with a positive weight, or more, for rows to be held "
+            f"out. Got {count}."
+        )
+    return fold_keys(seed, 0, int(codes.max()) + 1)[codes]
+
+
+def _is_missing(labels: Array) -> Array:
+    """Whether a label is None, NaN, NaT or pandas's NA."""
+    if labels.dtype.kind == "O":
+        return np.array([x is None or is_pandas_na(x) or x != x for x in labels], bool)
+    if labels.dtype.kind in "mM":
+        return np.isnat(labels)
+    return labels != labels

@@ -3,7 +3,11 @@
 `fit_regression` and `fit_classification` tell the whole way of a fit.
 """
 
-from rflaf.fitting.classification import ClassificationFit, fit_classification
+from rflaf.fitting.classification import (
+    ClassificationFit,
+    extend_classification,
+    fit_classification,
+)
 from rflaf.fitting.judged import RegressionFit
 from rflaf.fitting.members import Member, describe_members, leading_team
 from rflaf.fitting.regression import extend_regression, fit_regression
@@ -17,6 +21,7 @@ __all__ = [
     "RegressionFit",
     "Start",
     "describe_members",
+    "extend_classification",
     "extend_regression",
     "fit_classification",
     "fit_regression",

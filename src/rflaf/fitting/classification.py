@@ -12,6 +12,7 @@ from scipy import optimize
 from rflaf import fused
 from rflaf.fitting import budget
 from rflaf.fitting.classes import ClassEncoding, ClassTally
+from rflaf.fitting.growing import Growth, grow, layer_objective
 from rflaf.fitting.importance import input_importances
 from rflaf.fitting.learn import Examples, FittedLayer
 from rflaf.fitting.members import (
@@ -32,6 +33,7 @@ from rflaf.fitting.settings import FEW_ROWS, FitSettings
 from rflaf.fused.threads import use_threads
 from rflaf.rows import ArrayRows, Block, Rows, Sample
 from rflaf.solvers.features import check_finite, project
+from rflaf.solvers.laplace import known_weights
 from rflaf.solvers.result import Solution
 from rflaf.solvers.softmax import (
     ClassRows,
@@ -72,6 +74,8 @@ class ClassificationFit:
     importances : array of d
     rows_seen : int
         Rows that were read, those of no weight among them.
+    growth : Growth, optional
+        What more rows go on from.
     """
 
     members: list[Member]
@@ -83,6 +87,7 @@ class ClassificationFit:
     temperature: float
     importances: Array
     rows_seen: int = 0
+    growth: Growth | None = None
 
 
 @dataclass(frozen=True)
@@ -117,13 +122,13 @@ class _Task:
     settings: FitSettings
 
 
-def fit_classification(rows: Rows, settings: FitSettings) -> ClassificationFit:
+def fit_classification(rows: Rows, settings: FitSettings, grows: bool = False) -> ClassificationFit:
     """Learn a model of rows and their classes.
 
     One pass draws a sample and counts the classes. On the sample the form of the inputs is chosen,
     and activation and metric of each member are learned with the classes as numbers; then comes
     logistic regression, whose penalty held-out rows choose. Its last fit takes all rows, in as
-    many passes as it has steps.
+    many passes as it has steps. A model that `grows` keeps what more rows go on from.
     """
     max_bytes = settings.max_bytes
     if settings.n_components is not None:
@@ -144,13 +149,27 @@ def fit_classification(rows: Rows, settings: FitSettings) -> ClassificationFit:
         numbers, spread = encoding.as_numbers(coded.y, coded.weights)
         examples = Examples(coded.x, numbers, coded.weights)
         seats, form_path = learn_members(examples, fold, plan, settings)
+        if grows:
+            seats = [seat for seat in seats if not seat.layer.linear]
         task = _Task(coded, fold, plan, encoding, spread, settings)
         if sample.whole and len(coded.y) < FEW_ROWS:
             solutions = [_solve_few(seats[0].layer, task)]
         else:
             solutions = _solve(seats, None if sample.whole else rows, task)
         fit = _calibrated(seats, solutions, task)
+        if grows:
+            growth = _growth(fit, seats, solutions, None if sample.whole else rows, task)
+            fit = replace(fit, growth=growth)
     return replace(fit, form_path=form_path, rows_seen=sample.seen)
+
+
+def extend_classification(
+    fit: ClassificationFit, x: Any, y: Array, weights: Array, settings: FitSettings
+) -> ClassificationFit:
+    """Add rows to a fit that grows; what unseen rows have told of it stays."""
+    assert fit.growth is not None
+    growth, members = grow(fit.growth, fit.members, x, y, weights, settings)
+    return replace(fit, growth=growth, members=members)
 
 
 def _solve_few(layer: FittedLayer, task: _Task) -> Solution:
@@ -183,11 +202,7 @@ def _solve(seats: list[Seat], rows: Rows | None, task: _Task) -> list[Solution]:
         if at_hand is None and plan.single:
             every = _class_rows(sample, x, slice(None), size)
         elif at_hand is not None:
-            fold = None if plan.single else seat.fold
-            prepare = PrepareClasses(layer, task.encoding, settings.seed, plan, fold)
-            seen = sample.weights.sum() if plan.single else sample.weights[~inside].sum()
-            share = float(seen / sample.weights.sum())
-            every = ClassRows(at_hand, task.encoding.total * share, size, prepare)
+            every = _every(seat, at_hand, task, size)
         w = layer.components.astype(np.float64) if exact else layer.components
         judge_or_none = judge if judge.weight > 0 else None
         start = float(np.clip(_STRONGER * task.spread**2 * layer.alpha, 1e-9, 1.0))
@@ -205,6 +220,16 @@ def _solve(seats: list[Seat], rows: Rows | None, task: _Task) -> list[Solution]:
         for k, solution in zip(team, found):
             solutions[k] = solution
     return solutions
+
+
+def _every(seat: Seat, rows: Rows, task: _Task, size: int) -> ClassRows:
+    """All rows, which the sample is but a part of, for the last fit of a member."""
+    plan, weights = task.plan, task.sample.weights
+    fold = None if plan.single else seat.fold
+    prepare = PrepareClasses(seat.layer, task.encoding, task.settings.seed, plan, fold)
+    seen = weights.sum() if plan.single else weights[task.fold != seat.fold].sum()
+    share = float(seen / weights.sum())
+    return ClassRows(rows, task.encoding.total * share, size, prepare)
 
 
 def _class_rows(sample: Sample, x: Any, at: Any, size: int) -> ClassRows:
@@ -250,6 +275,43 @@ def _calibrated(seats: list[Seat], solutions: list[Solution], task: _Task) -> Cl
         oof_score=score,
         temperature=temperature,
         importances=input_importances(members, sample.x, task.settings.rng(4)),
+    )
+
+
+def _growth(
+    fit: ClassificationFit,
+    seats: list[Seat],
+    solutions: list[Solution],
+    rows: Rows | None,
+    task: _Task,
+) -> Growth:
+    """What more rows go on from; `rows` are all rows, where the sample is but a part."""
+    sample, plan, settings = task.sample, task.plan, task.settings
+    size = budget.block_rows(settings.components, sample.width, settings.max_bytes)
+    exact = sample.used * settings.components <= budget.EXACT_FEATURES
+    solved = {(seat.team, seat.fold): solution for seat, solution in zip(seats, solutions)}
+    known = []
+    for member in fit.members:
+        seat = member.seat
+        if rows is None:
+            at = slice(None) if plan.single else task.fold != seat.fold
+            part = _class_rows(sample, seat.layer.inputs(sample.x), at, size)
+        else:
+            part = _every(seat, rows, task, size)
+        objective = layer_objective(seat.layer, part, exact, settings.fit_intercept, 0)
+        solution = solved[seat.team, seat.fold]
+        v = np.vstack([solution.coef, solution.intercept])
+        known.append(known_weights(objective, v, solution.alpha))
+    return Growth(
+        known=known,
+        encoding=task.encoding,
+        plan=plan,
+        seed=settings.seed,
+        rows_seen=sample.seen,
+        block_rows=size,
+        fit_intercept=settings.fit_intercept,
+        temperature=fit.temperature,
+        alpha=settings.alpha,
     )
 
 

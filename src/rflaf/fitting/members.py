@@ -10,6 +10,7 @@ solve.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -112,10 +113,14 @@ class FoldPlan:
         Where the folds end in the range of keys.
     held : list of int
         The fold of each member; -1 where there are too few rows for any.
+    of_interval : array of int, optional
+        The fold of each interval between the cuts, where it is not its number: a group of rows has
+        one key, and an interval of its own.
     """
 
     cuts: Keys
     held: list[int]
+    of_interval: NDArray[np.intp] | None = None
 
     @property
     def single(self) -> bool:
@@ -124,7 +129,8 @@ class FoldPlan:
 
     def folds(self, keys: Keys) -> NDArray[np.intp]:
         """The folds of rows."""
-        return fold_numbers(self.cuts, keys)
+        intervals = fold_numbers(self.cuts, keys)
+        return intervals if self.of_interval is None else self.of_interval[intervals]
 
 
 def resolve(settings: FitSettings, n: int, wide: bool) -> FitSettings:
@@ -148,8 +154,15 @@ def resolve(settings: FitSettings, n: int, wide: bool) -> FitSettings:
 
 
 def plan_folds(sample: Sample, settings: FitSettings, most_held: int | None = None) -> FoldPlan:
-    """Folds for as many members as there are to be."""
+    """Folds for as many members as there are to be; rows of one key have one fold."""
     n, members = len(sample.weights), settings.n_members or 1
+    keys, sizes = np.unique(sample.keys, return_counts=True)
+    grouped = len(keys) < n
+    if grouped and len(keys) < 2:
+        raise ValueError(
+            f"'groups' must have 2 groups with a positive weight, or more, for rows to be held "
+            f"out. Got {len(keys)} for {n} rows."
+        )
     if n < FEW_ROWS:
         return FoldPlan(sample.keys[:0], [-1])
     if members > n // 2:
@@ -157,12 +170,48 @@ def plan_folds(sample: Sample, settings: FitSettings, most_held: int | None = No
             f"'n_members' must leave each member some rows of its own to be judged by. Got "
             f"{members} for {n} rows; expected at most {n // 2}."
         )
+    if members > 1 and grouped:
+        of_group = even_folds(sizes, min(members, len(keys)))
+        return FoldPlan(keys[1:], sorted(set(of_group.tolist())), of_group)
     if members > 1:
         return FoldPlan(fold_cuts(sample.keys, [1 / members] * members), list(range(members)))
     share = max(settings.validation_fraction, min(1 / 3, _LEAST_HELD / n))
     if most_held is not None:
         share = min(share, most_held / sample.used)
+    if grouped:
+        return FoldPlan(keys[1:], [1], held_groups(sizes, share * n).astype(np.intp))
     return FoldPlan(fold_cuts(sample.keys, [1 - share, share]), [1])
+
+
+def even_folds(sizes: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """The fold of each group, so that folds have about as many rows: the largest group first,
+    each to the fold with fewest rows. Groups of one size are in random order, that of their keys.
+    """
+    of_group = np.zeros(len(sizes), np.intp)
+    folds = [(0, fold) for fold in range(count)]  # a heap of rows and fold
+    for group in np.argsort(-sizes, kind="stable"):
+        rows, fold = folds[0]
+        of_group[group] = fold
+        heapq.heapreplace(folds, (rows + int(sizes[group]), fold))
+    return of_group
+
+
+def held_groups(sizes: NDArray[np.intp], wanted: float) -> NDArray[np.bool_]:
+    """Which groups to hold out for about so many rows: in their order those that bring it nearer.
+
+    It is one at least, the smallest if need be, and never all.
+    """
+    held = np.zeros(len(sizes), bool)
+    rows = 0
+    for group, size in enumerate(sizes):
+        if abs(rows + size - wanted) < abs(rows - wanted):
+            held[group] = True
+            rows += size
+    if not held.any():
+        held[np.argmin(sizes)] = True
+    elif held.all():
+        held[np.argmax(sizes)] = False
+    return held
 
 
 def learn_members(

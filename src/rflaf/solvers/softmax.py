@@ -165,10 +165,14 @@ class Objective:
         )
         self._dtype = w.dtype
 
+    def total(self, task: Callable[[Features, Array], Any], v: Float64) -> Any:
+        """What a task makes of all rows for output weights v."""
+        ready = task(self._features, v.astype(self._dtype))
+        return self.rows.rows.reduce(ready, _add, self.rows.size)
+
     def loss(self, v: Float64, alpha: float = 0.0) -> tuple[float, Float64]:
         """The loss and its gradient, with the penalty."""
-        task = Slopes(self._features, v.astype(self._dtype))
-        loss, by_v = self.rows.rows.reduce(task, _add, self.rows.size)
+        loss, by_v = self.total(Slopes, v)
         loss, by_v = loss / self.rows.weight, by_v / self.rows.weight
         by_v[:-1] += 2 * alpha * v[:-1]
         if not self.fit_intercept:
@@ -177,8 +181,7 @@ class Objective:
 
     def curvature(self, v: Float64) -> Float64:
         """The mean of p (1 - p) phi phi'."""
-        task = Curvature(self._features, v.astype(self._dtype))
-        total = self.rows.rows.reduce(task, _add, self.rows.size) / self.rows.weight
+        total = self.total(Curvature, v) / self.rows.weight
         check_finite(float(np.trace(total)))
         if not self.fit_intercept:
             total[-1, -1] = 1.0
