@@ -80,7 +80,8 @@ class InspectionMixin:
         Parameters
         ----------
         columns : list of int, optional
-            By default the six of most importance.
+            Of the inputs, into which the columns of a frame have been turned. By default six of
+            the most important columns.
         axes : list of Axes, optional
             One per column.
 
@@ -94,8 +95,10 @@ class InspectionMixin:
         if bins is None:
             raise ValueError("No member has bins as the form of its inputs: nothing is warped.")
         cut = np.unique(bins.column)
+        encoder = getattr(self, "encoder_", None)
         if columns is None:
-            order = np.argsort(-self.feature_importances_, kind="stable")
+            origin = np.arange(len(self.scale_)) if encoder is None else encoder.origin_
+            order = np.argsort(-self.feature_importances_[origin], kind="stable")
             columns = [j for j in order.tolist() if j in cut][:6]
         unknown = sorted(set(columns) - set(cut.tolist()))
         if unknown:
@@ -106,6 +109,7 @@ class InspectionMixin:
             axes = pyplot.subplots(1, len(columns), figsize=(3 * len(columns), 2.4))[1]
         axes = np.atleast_1d(axes).ravel().tolist()
         names = getattr(self, "feature_names_in_", None)
+        names = names if encoder is None else encoder.get_feature_names_out()
         for j, ax in zip(columns, axes, strict=True):
             curves = [layer.warp(j) for layer in layers]
             ax.plot(curves[0][0], np.mean([heights for _, heights in curves], axis=0))
