@@ -15,12 +15,6 @@ from rflaf.bases import Basis
 from rflaf.fitting import Member
 
 _INSIDE = ("rflaf", "sklearn")
-_FORM_NAMES = {
-    "raw": "standardised",
-    "both": "standardised, and ranks",
-    "ranks": "ranks",
-    "bins": "bins",
-}
 _LEAST_COVERAGE = 0.8  # of the grid; with less the activation says little about the rows
 
 
@@ -59,16 +53,13 @@ class InspectionMixin:
     def plot_activation(self, ax: Any = None) -> Any:
         """Draw the learned activation, and under it the histogram of what it is applied to.
 
-        Those of several members are thin, scaled to one height and sign, with their mean. Of
-        members with several forms of the inputs, those of the first one's form are drawn.
+        Those of several members are thin, scaled to one height and sign, with their mean.
         """
         check_is_fitted(self)
-        first = self.members_[0].seat.team
-        team = [member.layer for member in self.members_ if member.seat.team == first]
-        if len(team) == 1:
+        if len(self.members_) == 1:
             ax = self.activation_.plot(ax, color="C3", lw=2)
         else:
-            activations = _alike([layer.activation for layer in team])
+            activations = _alike([member.layer.activation for member in self.members_])
             mean = sum(activations[1:], activations[0]) / len(activations)
             ax = mean.plot(ax, color="C3", lw=2)
             z = ax.lines[-1].get_xdata()
@@ -88,11 +79,11 @@ class InspectionMixin:
         check_is_fitted(self)
         model: Any = self
         losses = [record["loss"] for record in model.history_]
-        members = len(self.members_)
+        members, forms = len(self.members_), {"both": "standardised, and ranks", "ranks": "ranks"}
         lines = [
             f"{type(self).__name__}: {self.components_.shape[1]} random features of "
             f"{len(self.scale_)} inputs{f', {members} members' if members > 1 else ''}",
-            f"  input form     {_forms(self.members_)}",
+            f"  input form     {forms.get(model.input_form_, 'standardised')}",
             f"  activation     {self.activation_.basis!r}",
             f"  metric         {model.metric_kind_}",
             f"  alpha          {model.alpha_:.3g}",
@@ -111,17 +102,6 @@ class InspectionMixin:
             for i in np.argsort(shares)[::-1][:5]
         )
         return "\n".join([*lines, f"  inputs         {shown}"])
-
-
-def _forms(members: list[Member]) -> str:
-    """The forms of the inputs, with their parts in the prediction where there are several."""
-    parts: dict[str, float] = {}
-    for member in members:
-        name = "linear" if member.layer.linear else _FORM_NAMES[member.layer.form.name]
-        parts[name] = parts.get(name, 0.0) + member.weight
-    if len(parts) == 1:
-        return next(iter(parts))
-    return "; ".join(f"{name} {part:.0%}" for name, part in parts.items())
 
 
 def _alike(activations: list[Activation]) -> list[Activation]:
