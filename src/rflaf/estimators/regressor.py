@@ -29,12 +29,12 @@ class PartialState:
 class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     """Random feature regression that learns its activation function. No tuning needed.
 
-    f(x) = sum_m v_m sigma(w_m · L x) + intercept. The w_m are random and stay as drawn; sigma, a
-    linear map L of the inputs and the penalty are learned through the held-out error of the exact
-    ridge solution, for which v is solved exactly. Rows that choose are set aside before anything is
-    learned: several members each learn on the rows outside a fold, and errors on the folds choose
-    the forms of the inputs, the kind of L, the penalty and the members' weights. The prediction is
-    the members' weighted mean.
+    f(x) = sum_m v_m sigma(w_m · L x) + intercept. The w_m are drawn at random and stay as they are.
+    sigma, a linear map L of the inputs and the penalty are learned by the held-out error of the
+    ridge solution v, which is exact. Rows are split into folds before anything is learned. Several
+    members each learn on the rows outside a fold; their errors on the folds choose the forms of the
+    inputs, the kind of L, the penalty and the members' weights. The prediction is the weighted mean
+    of the members.
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     n_members : "auto" or int
         Models that each learn on the rows outside a fold, in each form of the inputs that is used.
         "auto": 5 up to 5,000 rows, 3 up to 10,000, then 1. A number keeps to one form of the
-        inputs. A single one is the plain model: rows are kept aside to choose by, and all rows
-        count for v in the end.
+        inputs. A single member is the plain model: some rows are kept aside to choose by, and
+        the final v uses all rows.
     alpha : "auto" or float
         Penalty: mean squared error of the target in units of its variance, plus alpha |v|².
     solver : {"auto", "ridge", "cg"}
@@ -75,8 +75,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         With one member, the share of rows kept aside to choose by; at least a hundred rows, or a
         third of all.
     max_iter, tol : int, float
-        Steps for learning sigma and L (0: none) at most; n rows get 8 + n / 50 of them at most.
-        Most take small sketches of the rows and features, the last ones large; those of one size
+        Largest number of steps for learning sigma and L (0: none); n rows get at most 8 + n / 50.
+        Most steps use small sketches of rows and features, the last ones large. Those of one size
         end when a round of them gains less than `tol`, relatively.
     l1, smoothness : float
         Penalties on sigma's coefficients: their mean |a|, and their mean squared second difference.
