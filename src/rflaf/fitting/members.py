@@ -336,7 +336,7 @@ def mix_teams(loss: Callable[[Array], float], seats: Sequence[Seat]) -> Array:
     count = len(teams)
     if count == 1:
         return np.ones(1)
-    linear = np.array([seats[team[0]].layer.linear for team in teams])
+    linear = [seats[team[0]].layer.linear for team in teams]
     single = [np.inf if linear[k] else loss(np.eye(count)[k]) for k in range(count)]
     alone = np.eye(count)[int(np.argmin(single))]
     best, chosen, parts = min(single), alone, alone
@@ -346,8 +346,8 @@ def mix_teams(loss: Callable[[Array], float], seats: Sequence[Seat]) -> Array:
         if min(losses) < best:
             best, chosen = min(losses), parts / total
     kept = chosen >= _LEAST_PART
-    if not (kept & ~linear).any():
-        kept |= alone > 0
+    if not np.any(kept & ~np.array(linear)):
+        kept |= chosen == np.max(np.where(linear, 0.0, chosen))
     chosen = np.where(kept, chosen, 0.0) / chosen[kept].sum()
     return chosen if loss(chosen) <= min(single) else alone
 
