@@ -46,8 +46,6 @@ def test_example_runs(path, tmp_path):
 
 @pytest.mark.parametrize("document", ["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))])  # fmt: skip  # noqa: E501
 def test_python_blocks_run(document, tmp_path, monkeypatch):
-    if document == "README.md" and not (ROOT / "docs" / "frames.md").exists():
-        pytest.skip("the estimators take no frames with strings and dates yet")
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL):

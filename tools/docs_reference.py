@@ -44,18 +44,9 @@ MODULES = {
     "paper.report": "Report",
 }
 
-# Modules above, and pages of the navigation, that are left out while they are not there
-OPTIONAL = ("frames", "report")
-OPTIONAL_PAGES = ("tutorial.md", "frames.md", "reliability.md", "model-report.md")
 REPOSITORY = "https://github.com/rflaf/rflaf/blob/main"
 
 Documented = tuple[str, Any]
-
-
-def parts() -> list[str]:
-    """The public modules, as paths below the package."""
-    there = ROOT / "src" / "rflaf"
-    return [part for part in MODULES if part not in OPTIONAL or (there / part).exists()]
 
 
 def load_package() -> Any:
@@ -85,7 +76,7 @@ def resolved(item: Any) -> Any:
 
 def public_objects(package: Any) -> Iterator[Documented]:
     """All public names, and the methods and properties of public classes."""
-    for part in parts():
+    for part in MODULES:
         module = package[part]
         for name in public_names(module):
             item = _attribute(package, part, name)
@@ -163,17 +154,11 @@ def page(package: Any, part: str) -> str:
 
 
 def on_config(config: Any) -> Any:
-    pages = [{MODULES[part]: f"api/{part}.md"} for part in parts()]
-    absent = {name for name in OPTIONAL_PAGES if not (DOCS / name).exists()}
+    pages = [{MODULES[part]: f"api/{part}.md"} for part in MODULES]
     for section in config["nav"]:
-        for title, entries in section.items():
-            kept = [entry for entry in entries if not absent & set(_files(entry))]
-            section[title] = [*kept, *pages] if title == "Reference" else kept
+        if "Reference" in section:
+            section["Reference"] = [*section["Reference"], *pages]
     return config
-
-
-def _files(entry: Any) -> list[str]:
-    return list(entry.values()) if isinstance(entry, dict) else [entry]
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -181,7 +166,7 @@ def on_files(files: Any, config: Any) -> Any:
     lines = undocumented(package)
     if lines:
         raise PluginError("Public names that are not explained:\n  " + "\n  ".join(lines))
-    for part in parts():
+    for part in MODULES:
         files.append(File.generated(config, f"api/{part}.md", content=page(package, part)))
     for path in sorted((ROOT / "results").glob("*.png")):
         files.append(File.generated(config, f"results/{path.name}", abs_src_path=str(path)))

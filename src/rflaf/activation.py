@@ -194,7 +194,7 @@ class Activation:
 
 
 def alike(activations: list[Activation]) -> list[Activation]:
-    """Activations of the first one's height and sign: f does not change if V does the reverse."""
+    """`activations` with the height and sign of the first: f is the same if V does the reverse."""
     first = activations[0]
     z = np.linspace(*first.basis.grid, 257)
     found = []

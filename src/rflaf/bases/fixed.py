@@ -93,7 +93,10 @@ class Fixed(Basis):
 
     @classmethod
     def with_phase(cls, name: str, low: float = -2.0, high: float = 2.0) -> Fixed:
-        """The activation as random features want it: even functions with a phase."""
+        """The activation `name` as random features want it: even functions with a phase.
+
+        `low` and `high` are as for the class.
+        """
         return cls(name, low, high, EVEN_PHASES.get(name, 0.0))
 
     def functions(self, z: Array, order: int = 0) -> Iterator[Array]:

@@ -30,13 +30,13 @@ class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> DaskRFLAFClassifier:
-        """Learn from Dask arrays or frames X, n × d, and classes y."""
+        """Learn from Dask arrays or frames X, n × d, and classes y; `groups` are refused."""
         check, rows = self._open(X, y, sample_weight, groups, classes=True)
         self._publish_fit(check, fit_classification(rows, self._fit_settings()))
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        """Not here: fit takes all rows."""
+        """Not here: `fit` takes all rows (X, y, classes, sample_weight)."""
         raise NotImplementedError("partial_fit is for arrays: 'to_local' gives the plain model.")
 
     def predict(self, X: Any) -> Any:

@@ -42,7 +42,7 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> DaskRFLAFRegressor:
-        """Learn from Dask arrays or frames X, n × d, and y, n or n × C."""
+        """Learn from Dask arrays or frames X, n × d, and y, n or n × C; `groups` are refused."""
         check, rows = self._open(X, y, sample_weight, groups, classes=False)
         self._publish_fit(check, fit_regression(rows, self._fit_settings()))
         return self

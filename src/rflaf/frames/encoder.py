@@ -141,7 +141,10 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         return self.learn(found, inputs, y, weights)
 
     def learn(self, found: Any, inputs: Any, y: Any, weights: Array) -> Array:
-        """As `fit_transform`, for what `opened` has given; `found` is who knows its columns."""
+        """As `fit_transform`, for `inputs` that `opened` has made.
+
+        `found` is the estimator that knows the columns, `y` the targets, `weights` those of rows.
+        """
         named = categorical_at(found)
         unseen: dict[int, Array] = {}
         if isinstance(inputs, np.ndarray):
@@ -188,7 +191,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         )
 
     def encode(self, inputs: Any, unseen: dict[int, Array] | None = None) -> Array:
-        """What `opened` has given, as numbers; for some parts, what has been found already."""
+        """`inputs` that `opened` has made, as numbers; `unseen` has results of some parts."""
         if isinstance(inputs, np.ndarray):
             (part,) = self.parts_
             return part.of_matrix(inputs)
@@ -207,7 +210,10 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         return np.bincount(self.origin_, shares, minlength=self.n_features_in_)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of the results: "size", "size_missing", "town_Bern" and so on."""
+        """Names of the results: "size", "size_missing", "town_Bern" and so on.
+
+        `input_features` must be the names of the fit, if given.
+        """
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         if names is None:

@@ -44,7 +44,10 @@ def tables_frame(low: float, cell: float, n_cells: int, straight: bool, dtype: A
 
 
 def apply_tables(tables: Tables, z: Array, out: Array) -> None:
-    """sigma_c(z) of every channel c, into `out`; both are contiguous, outer × C × inner."""
+    """sigma_c(z) of every channel c by its table in `tables`, into `out`.
+
+    z and out are contiguous, outer × C × inner.
+    """
     from rflaf.fused.jit import own_apply_rows
 
     source, target = z.reshape(-1), out.reshape(-1)

@@ -225,7 +225,7 @@ class LearnableActivation(nn.Module):
         return torch.tensor(list(self.basis_name.encode()), dtype=torch.uint8)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take the basis that the coefficients were saved with."""
+        """Take the basis that the coefficients were saved with, from `state`."""
         self.basis_name = bytes(state.tolist()).decode()
         self.basis = named_basis(self.basis_name)
 
@@ -249,7 +249,7 @@ class LearnableActivation(nn.Module):
     def from_activation(cls, activation: Activation, **options: Any) -> LearnableActivation:
         """A module that starts as `activation`, in its basis and with its tails.
 
-        Options as for the class.
+        `options` are parameters of the class.
         """
         options = {"tails": "basis", **options}
         return cls(activation.basis, init=activation.coefficients, **options)

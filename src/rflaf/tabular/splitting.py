@@ -20,6 +20,8 @@ def split_target(
 ) -> tuple[Any, Task]:
     """The other columns of rows that have a target, and the task with its values.
 
+    Columns in `drop` are left out.
+
     Raises
     ------
     TableError
