@@ -96,6 +96,16 @@ def fit_seconds() -> str:
     return markdown(header, lines) + f"\n\n{measured_on(result)}"
 
 
+def ablation() -> str:
+    """Losses without each part of the default fit, over those of the whole."""
+    result = load("ablation")
+    rows = [
+        [row["what"], f"{row['figure']:.3f}", f"{row['worse']} of {row['tables']}"]
+        for row in result["rows"]
+    ]
+    return markdown(["", "loss over the whole's", "worse on"], rows) + f"\n\n{measured_on(result)}"
+
+
 def theory_series() -> str:
     rows = [row for row in load("theory")["rows"] if "series" in row]
     errors: dict[tuple[str, float], list[str]] = {}
@@ -252,6 +262,7 @@ TABLES = {
     "nn_accuracy": nn_accuracy,
     "theory_series": theory_series,
     "tables": many_tables,
+    "ablation": ablation,
     "fit_seconds": fit_seconds,
 }
 DOCUMENTS = [

@@ -269,7 +269,7 @@ def test_without_components_their_number_follows_from_the_rows(here):
     assert estimator.components_.shape[1] == 500
     assert sum(not member.layer.linear for member in estimator.members_) == 5
     said = run("inspect", "model.skops").output
-    assert "500 random features" in said
+    assert "500 per member" in said
     assert "5 × standardised columns" in said
 
 

@@ -27,7 +27,8 @@ def test_regression_beats_plain_features(friedman):
     plain = make_pipeline(RandomFeatures(150, activation="relu", random_state=0), Ridge(1e-2))
     assert learned.score(new_X, new_y) > 0.95
     assert learned.score(new_X, new_y) > plain.fit(X, y).score(new_X, new_y)
-    assert learned.history_[-1]["loss"] < learned.history_[0]["loss"]
+    losses = [record["loss"] for record in learned.history_]  # of single sketches, which differ
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
     assert learned.n_iter_ == len(learned.history_) <= 60
 
 
@@ -139,8 +140,8 @@ def test_partial_fit_checks_its_rows(friedman):
     model = regressor().partial_fit(X[:200], y[:200])
     with pytest.raises(ValueError, match="features"):
         model.partial_fit(X[:, :3], y)
-    with pytest.raises(ValueError, match="NaN"):
-        model.partial_fit(np.full((3, 10), np.nan), y[:3])
+    with pytest.raises(ValueError, match="infinity"):
+        model.partial_fit(np.full((3, 10), np.inf), y[:3])
     with pytest.raises(ValueError, match=r"target|output|shape|column"):
         model.partial_fit(X[:50], np.column_stack([y, y])[:50])
 

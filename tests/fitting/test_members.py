@@ -335,7 +335,7 @@ def test_fewer_rows_than_features_are_solved_in_their_span(make, n, count, rng, 
     plain = make(300, **options).fit(x[:n], y[:n])
     assert len(used) == count
     assert max(used) <= n
-    tol = 1e-5 if make is RFLAFRegressor else 2e-3  # logistic regression stops near its least
+    tol = 1e-5 if make is RFLAFRegressor else 5e-3  # logistic regression stops near its least
     say = "predict" if make is RFLAFRegressor else "decision_function"
     got, expected = (getattr(model, say)(x) for model in (turned, plain))
     np.testing.assert_allclose(got, expected, atol=tol * max(1, np.abs(expected).max()))

@@ -149,7 +149,7 @@ def test_forms_are_mixed_only_where_everything_is_free():
 def test_few_rows_get_few_steps():
     assert [resolve(SETTINGS, n, False).max_iter for n in (99, 10**6)] == [5, 5]
     many = replace(SETTINGS, max_iter=240)
-    assert [resolve(many, n, False).max_iter for n in (100, 1000, 10**5)] == [10, 28, 240]
+    assert [resolve(many, n, False).max_iter for n in (100, 1000, 10**5)] == [9, 18, 240]
 
 
 @pytest.mark.parametrize("make", [RFLAFRegressor, RFLAFClassifier])

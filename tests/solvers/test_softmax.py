@@ -284,7 +284,9 @@ def test_models_share_a_penalty_and_go_their_own_ways(sigma):
         scores = phi_of(sigma, held) @ solution.honest[:-1] + solution.honest[-1]
         found.append(cross_entropy(scores, held.target, held.weights)[0])
     sizes = [rows.weights[at].sum() for at in parts[:2]]
-    assert losses[together[0].alpha] == pytest.approx(np.average(found[:2], weights=sizes))
+    # the path was walked with less care than the last solve
+    expected = np.average(found[:2], weights=sizes)
+    assert losses[together[0].alpha] == pytest.approx(expected, rel=1e-3)
     spoilt = replace(problems[2], held=rows.at(parts[2])._replace(target=parts[2][:100] * 1).rows())
     others = fit_softmax([*problems[:2], spoilt], SoftmaxSettings(3))
     assert others[2].path == together[2].path  # the third has no part in the choice

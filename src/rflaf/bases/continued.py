@@ -63,7 +63,7 @@ def with_tails(basis: Basis, tail: str) -> Basis:
     >>> with_tails(RBF(5), "linear").tail
     'linear'
     >>> with_tails(BSpline(5), "constant")
-    BSpline(n=5, low=-2.0, high=2.0, degree=2, extrapolate='constant')
+    BSpline(5 on [-2, 2], extrapolate='constant')
     """
     if basis.tail in (tail, "direct"):
         return basis

@@ -84,7 +84,7 @@ def on_grid(basis: Basis, low: float, high: float) -> Basis:
     """As many functions of the same kind on another grid.
 
     >>> on_grid(RBF(17), -4.0, 4.0)
-    RBF(n=17, low=-4.0, high=4.0, width=0.5)
+    RBF(17 on [-4, 4])
     """
     if isinstance(basis, Continued):
         return Continued(on_grid(basis.basis, low, high), basis.tail)

@@ -38,7 +38,7 @@ _MOST_TRIED = 10  # penalties
 _CHOOSING = 2  # models that choose the penalty of all
 # A rougher loss while choosing leaves the weights where the last penalty had them, and then all
 # penalties look the same.
-_ROUGH, _FINE = 3e-5, 1e-5  # how far from its least the loss may be, while choosing and at the end
+_ROUGH, _FINE = 3e-5, 1e-6  # how far from its least the loss may be, while choosing and at the end
 
 
 def cross_entropy(scores: Array, target: Array, weights: Array) -> tuple[float, Array]:

@@ -112,9 +112,11 @@ def learn_activation(
     for _ in range(turns if kind != "none" else 0):
         state = turn_metric(sampler.draw(first), sampler.draw(first), basis, state, settings)
     history: list[Record] = []
+    shares = 0.0
     for stage in _plan_stages(state, sampler, basis, settings, (n, m)):
         size = sketch_size(n, m, stage.work)
-        most = min(round(settings.max_iter * stage.share), settings.max_iter - len(history))
+        before, shares = round(settings.max_iter * shares), shares + stage.share
+        most = round(settings.max_iter * shares) - before
         state = _rounds(
             state, size, stage.rate, most, sampler, basis, kind, settings, history, callback
         )
