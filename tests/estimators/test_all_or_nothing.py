@@ -104,7 +104,7 @@ CASES = {
     ),
     "more rows": (
         lambda: RFLAFRegressor(**SMALL).partial_fit(X, Y),
-        lambda model: model.partial_fit(OTHER[:70], Y[:70]),
+        lambda model: model.partial_fit(OTHER[:110], Y[:110]),
     ),
     "a fit after more rows": (
         lambda: RFLAFRegressor(**SMALL).partial_fit(X, Y),
