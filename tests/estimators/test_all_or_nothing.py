@@ -148,10 +148,10 @@ def places(count, every=50, spread=60):
 
 def count_calls(case, fitted=True):
     make, again = CASES[case]
-    again(make())  # what is compiled or looked up once is so by now
     model = make()
-    if not fitted:
-        model = type(model)(**model.get_params())
+    begin = make if fitted else lambda: type(model)(**model.get_params())
+    again(begin())  # what is compiled or looked up once is so by now
+    model = begin()
     with Interrupt() as calls:
         again(model)
     return calls.count
