@@ -151,10 +151,13 @@ def count_calls(case, fitted=True):
     model = make()
     begin = make if fitted else lambda: type(model)(**model.get_params())
     again(begin())  # what is compiled or looked up once is so by now
-    model = begin()
-    with Interrupt() as calls:
-        again(model)
-    return calls.count
+    counts = []
+    for _ in range(4):  # the threads share the work anew each time
+        model = begin()
+        with Interrupt() as calls:
+            again(model)
+        counts.append(calls.count)
+    return min(counts) - 2
 
 
 @each_case
