@@ -1,6 +1,6 @@
 """What each part of the default fit is worth: python benchmarks/ablation.py [KIND ...]
 
-The tables of benchmarks/tables.py, thinned to 2,000 training rows. One part at a time is taken
+The tables of benchmarks/tables.py, thinned to 1,000 training rows. One part at a time is taken
 away; the figure is the test loss over that of the whole, in the geometric mean over tables, and on
 how many tables it is larger. Losses of a single split are noisy: read the means.
 """
@@ -24,7 +24,7 @@ from tables import KINDS, measure, numbers, tables
 from rflaf import RFLAFClassifier, RFLAFRegressor
 from rflaf.fitting import choosing, members
 
-MOST = 2000
+MOST = 1000
 
 
 def no_linear_part() -> AbstractContextManager[Any]:

@@ -248,7 +248,7 @@ def scale_billion() -> str:
     )
 
 
-FIGURES = ("attacks", "estimators", "fit", "fused", "load", "nn", "theory", "wide")
+FIGURES = ("attacks", "estimators", "fit", "fused", "load", "nn", "theory", "trust", "wide")
 TABLES = {
     **{name: partial(paper_table, name) for name in TITLES},
     "reproduction_summary": reproduction_summary,

@@ -18,9 +18,9 @@ from rflaf.solvers.softmax import (
     SoftmaxProblem,
     SoftmaxSettings,
     cross_entropy,
-    fit_few,
     fit_softmax,
 )
+from rflaf.solvers.softmax_few import fit_few
 
 D, M = 3, 20
 each_count = pytest.mark.parametrize("n_classes", [2, 4])

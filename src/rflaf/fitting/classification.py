@@ -40,9 +40,9 @@ from rflaf.solvers.softmax import (
     SoftmaxProblem,
     SoftmaxSettings,
     cross_entropy,
-    fit_few,
     fit_softmax,
 )
+from rflaf.solvers.softmax_few import fit_few
 
 Array = NDArray[Any]
 
