@@ -67,9 +67,9 @@ def coverage_rows(name: str, split: Split) -> list[dict[str, Any]]:
     return [
         {"what": f"{name}: coverage of intervals of 90 %", "figure": 100 * float(inside.mean()),
          "unit": "%", "target": "88 to 92"},
-        {"what": f"{name}: least and most by quarter of the prediction, least",
+        {"what": f"{name}: the quarter of predictions with the least coverage",
          "figure": 100 * min(shares), "unit": "%", "target": ">= 85"},
-        {"what": f"{name}: least and most by quarter of the prediction, most",
+        {"what": f"{name}: the quarter of predictions with the most coverage",
          "figure": 100 * max(shares), "unit": "%", "target": "<= 95"},
     ]  # fmt: skip
 
