@@ -17,6 +17,7 @@ from rflaf.fitting.importance import input_importances
 from rflaf.fitting.learn import Examples, FittedLayer
 from rflaf.fitting.members import (
     FoldPlan,
+    InputsOnce,
     Member,
     Seat,
     learn_members,
@@ -194,9 +195,10 @@ def _solve(seats: list[Seat], rows: Rows | None, task: _Task) -> list[Solution]:
     turned = rotations(seats, sample, task.fold, plan)
     exact = sample.used * settings.components <= budget.EXACT_FEATURES
     problems = []
+    inputs = InputsOnce(sample.x)
     for seat, rotation in zip(seats, turned):
         layer, inside = seat.layer, task.fold == seat.fold
-        x = layer.inputs(sample.x)
+        x = inputs.of(layer)
         fit, judge = (_class_rows(sample, x, at, size) for at in (~inside, inside))
         every = None
         if at_hand is None and plan.single:

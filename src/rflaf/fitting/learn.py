@@ -77,13 +77,6 @@ class FittedLayer:
         edges = np.append(bins.low[at], bins.low[at[-1]] + bins.width[at[-1]])
         return edges, np.concatenate([[0.0], heights])
 
-    def takes_inputs_of(self, other: FittedLayer) -> bool:
-        """Whether both make the same of inputs; members share what was measured of the columns."""
-        mine, its = self.form, other.form
-        same = mine.name == its.name and mine.mean is its.mean and mine.scale is its.scale
-        same = same and mine.knots is its.knots and mine.bins is its.bins
-        return same and self.components.dtype == other.components.dtype
-
     def scaled(self, factor: float, x: Any, rng: np.random.Generator) -> FittedLayer:
         """The layer with its metric times `factor`; `x` are inputs to measure Z on."""
         if factor == 1:

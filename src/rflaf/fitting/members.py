@@ -90,16 +90,27 @@ class Member:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def mixed_scores(members: list[Member], x: Any) -> Array:
-    """The weighted mean of the members' scores; inputs that several take in one form are made once.
+class InputsOnce:
+    """Some rows in the forms of layers of one fit, each form made once."""
 
-    Members of a team stand side by side.
-    """
+    def __init__(self, x: Any) -> None:
+        self._x = x
+        self._found: dict[tuple[str, Any], Any] = {}
+
+    def of(self, layer: FittedLayer) -> Any:
+        """The rows as a layer takes them."""
+        key = layer.form.name, layer.components.dtype
+        if key not in self._found:
+            self._found[key] = layer.inputs(self._x)
+        return self._found[key]
+
+
+def mixed_scores(members: list[Member], x: Any) -> Array:
+    """The weighted mean of the members' scores."""
+    inputs = InputsOnce(x)
     total: Any = 0.0
-    for before, member in zip([None, *members], members):
-        if before is None or not member.layer.takes_inputs_of(before.layer):
-            inputs = member.layer.inputs(x)
-        total = total + member.weight * member.scores_of(inputs)
+    for member in members:
+        total = total + member.weight * member.scores_of(inputs.of(member.layer))
     return np.asarray(total)
 
 
@@ -197,9 +208,10 @@ def even_folds(sizes: NDArray[np.intp], count: int) -> NDArray[np.intp]:
 
 
 def held_groups(sizes: NDArray[np.intp], wanted: float) -> NDArray[np.bool_]:
-    """Which groups to hold out for about so many rows: in their order those that bring it nearer.
+    """The groups to hold out, for about `wanted` rows.
 
-    It is one at least, the smallest if need be, and never all.
+    Groups are taken in their order if they bring the number of rows nearer to it. At least one is
+    held out, and never all.
     """
     held = np.zeros(len(sizes), bool)
     rows = 0
@@ -290,7 +302,7 @@ def leading_team(members: list[Member]) -> list[Member]:
 
 
 _METRIC_TEXTS = {"none": "one scale", "diagonal": "a scale of each", "full": "a full linear map"}
-_FORM_TEXTS = {
+FORM_TEXTS = {
     "raw": "standardised columns",
     "both": "standardised columns and their ranks",
     "ranks": "ranks of columns",
@@ -304,7 +316,7 @@ def describe_members(members: list[Member]) -> list[str]:
     for places in teams_of([member.seat for member in members]):
         team = [members[k] for k in places]
         layer, part = team[0].layer, sum(member.weight for member in team)
-        text = f"{_FORM_TEXTS[layer.form.name]}, {_METRIC_TEXTS[layer.kind]}"
+        text = f"{FORM_TEXTS[layer.form.name]}, {_METRIC_TEXTS[layer.kind]}"
         found.append((part, f"{len(team)} × {text}" if not layer.linear else "a linear model"))
     found.sort(key=lambda pair: -pair[0])
     return [text if part > 0.999 else f"{text} ({part:.0%})" for part, text in found]
@@ -347,7 +359,7 @@ def mix_teams(loss: Callable[[Array], float], seats: Sequence[Seat]) -> Array:
             best, chosen = min(losses), parts / total
     kept = chosen >= _LEAST_PART
     if not np.any(kept & ~np.array(linear)):
-        kept |= chosen == np.max(np.where(linear, 0.0, chosen))
+        kept |= alone > 0
     chosen = np.where(kept, chosen, 0.0) / chosen[kept].sum()
     return chosen if loss(chosen) <= min(single) else alone
 

@@ -14,6 +14,7 @@ from rflaf.fitting.judged import Pair, RegressionFit, TargetScale, in_units, jud
 from rflaf.fitting.learn import Examples, FittedLayer
 from rflaf.fitting.members import (
     FoldPlan,
+    InputsOnce,
     Member,
     Seat,
     learn_members,
@@ -58,22 +59,26 @@ class SumMembers:
         for block in blocks:
             used = block.weights > 0
             fold = np.where(used, self.plan.folds(block.fold_keys(self.seed)), -2)
-            y = self.target.scaled(block.y)
+            rows = Block(block.start, block.x, self.target.scaled(block.y), block.weights)
+            inputs = InputsOnce(block.x)
+            found = [inputs.of(seat.layer) for seat in self.seats]
 
-            def task(k: int, block: Block = block, fold: Array = fold, y: Array = y) -> None:
+            def task(
+                k: int, rows: Block = rows, fold: Array = fold, found: list[Any] = found
+            ) -> None:
                 held = fold == self.seats[k].fold
+                mine = rows._replace(x=found[k])
                 for pair, at in zip(sums[k], (~held & (fold >= 0), held)):
                     if at.any():
-                        self._add(k, pair, block, y, slice(None) if at.all() else at, spaces[k])
+                        self._add(k, pair, mine, slice(None) if at.all() else at, spaces[k])
 
             parallel(task, len(self.seats))
         return sums  # type: ignore[return-value]
 
-    def _add(
-        self, k: int, sums: NormalEquations, block: Block, y: Array, at: Any, space: Workspace
-    ) -> None:
+    def _add(self, k: int, sums: NormalEquations, block: Block, at: Any, space: Workspace) -> None:
+        """Add rows whose inputs are in the layer's form, and whose targets are scaled."""
         layer, rotation, weights = self.seats[k].layer, self.rotations[k], block.weights[at]
-        x, w = layer.inputs(block.x[at]), layer.components
+        x, y, w = block.x[at], block.y[at], layer.components
         z = project(x, w, space.array("z", (x.shape[0], w.shape[1]), w.dtype))
         phi = space.array("phi", (x.shape[0], w.shape[1] + 1), w.dtype)
         features(layer.sigma, z, out=phi)
@@ -82,7 +87,7 @@ class SumMembers:
         if rotation is not None:
             phi = np.hstack([phi[:, :-1] @ rotation.astype(phi.dtype), phi[:, -1:]])
         plain = bool((weights == 1).all())
-        sums.add(phi, y[at].astype(phi.dtype), None if plain else weights)
+        sums.add(phi, y.astype(phi.dtype), None if plain else weights)
 
 
 def add_sums(one: list[Pair], other: list[Pair]) -> list[Pair]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rflaf.activation import alike
 from rflaf.fitting import leading_team
+from rflaf.fitting.members import FORM_TEXTS
 from rflaf.pages import Bar, BarList, Cell, Histogram, Line, Panel, Section, Subsection, TableView
 from rflaf.report.subject import Subject
 
@@ -17,11 +18,6 @@ Array = NDArray[Any]
 _MOST_BARS = 15
 _POINTS = 161
 _DIRECTIONS = 4
-FORMS = {
-    "raw": "standardised columns",
-    "both": "standardised columns and their ranks",
-    "bins": "columns in bins",
-}
 
 
 def importance_section(shares: Array, names: list[str]) -> Section:
@@ -97,7 +93,7 @@ def _input_map(subject: Subject, names: list[str]) -> Subsection | None:
     grids: tuple[TableView, ...] = ()
     notes = [
         f"How far the learned map L ({estimator.metric_kind_}) stretches each of the "
-        f"{FORMS.get(layer.form.name, 'ranks')}, in the mean over members: the longer, the finer "
+        f"{FORM_TEXTS[layer.form.name]}, in the mean over members: the longer, the finer "
         "the detail that the model sees in it.",
     ]
     if metrics[0].ndim == 2:
