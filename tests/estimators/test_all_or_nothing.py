@@ -151,13 +151,10 @@ def count_calls(case, fitted=True):
     model = make()
     begin = make if fitted else lambda: type(model)(**model.get_params())
     again(begin())  # what is compiled or looked up once is so by now
-    counts = []
-    for _ in range(4):  # the threads share the work anew each time
-        model = begin()
-        with Interrupt() as calls:
-            again(model)
-        counts.append(calls.count)
-    return min(counts) - 2
+    model = begin()
+    with Interrupt() as calls:
+        again(model)
+    return calls.count
 
 
 @each_case
@@ -195,14 +192,23 @@ def test_an_error_at_any_call_leaves_a_model_that_was_not_fitted_so(case):
     make, again = CASES[case]
     parameters = make().get_params()
     kind = type(make())
-    for k in places(count_calls(case, fitted=False), 20, 20):
+    interrupted, tried = 0, places(count_calls(case, fitted=False), 20, 20)
+    for k in tried:
         model = kind(**parameters)
         before = dict(vars(model))
-        with pytest.raises(Failure), Interrupt(k):
-            again(model)
+        calls = Interrupt(k)
+        try:
+            with calls:
+                again(model)
+        except Failure:
+            interrupted += 1
+        else:  # collected garbage makes a call more or less: the end came before this one
+            assert calls.count < k
+            continue
         assert vars(model) == before
         with pytest.raises(NotFittedError):
             output(model)
+    assert interrupted >= len(tried) - 3
 
 
 @pytest.mark.parametrize("make", [RFLAFRegressor, RFLAFClassifier])
@@ -375,7 +381,7 @@ print(*hit, *old)
 def test_sigint_at_random_moments(seed):
     """A child refits without an end, is interrupted without an end, and looks at its models."""
     result = subprocess.run(
-        [sys.executable, "-c", CHILD, str(seed), "3"],
+        [sys.executable, "-c", CHILD, str(seed), "8"],
         env={**os.environ, "PYTHONPATH": str(Path(PACKAGE).parent), "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
