@@ -25,12 +25,12 @@ def test_a_cluster_without_room_for_the_sums(monkeypatch, rng):
     )
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, memory_limit="300MB", dashboard_address=":0"
+            n_workers=1, threads_per_worker=1, memory_limit="400MB", dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster),
     ):
         start = time.perf_counter()
-        with pytest.raises(MemoryError, match=r"hold 501 MB .* has 300 MB in all.*'n_components'"):
+        with pytest.raises(MemoryError, match=r"hold 501 MB .* has 400 MB in all.*'n_components'"):
             model.fit(x, x[:, 0])
         assert time.perf_counter() - start < 120
     assert not hasattr(model, "coef_")
@@ -79,6 +79,14 @@ def test_a_timeout_of_the_work_itself_is_told():
     _, client = client_with(ValueError("in the work"), "paused")
     with pytest.raises(ValueError, match="in the work"):
         partitions.run(client, None)
+
+
+def test_an_answer_without_the_workers_is_asked_for_again():
+    worker = {"status": "running", "memory_limit": 3e8}
+    answers = [{"workers": {}, "n_workers": 1}] * 2 + [{"workers": {"w0": worker}, "n_workers": 1}]
+    client = SimpleNamespace(scheduler_info=lambda n_workers: answers.pop(0))
+    with pytest.raises(MemoryError, match=r"The worker w0 has 300 MB in all"):
+        partitions.check_workers(client, np.zeros(10**8), 1)
 
 
 def test_the_bytes_of_results():

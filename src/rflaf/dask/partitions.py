@@ -22,6 +22,7 @@ _FAN_IN = 8  # results that one task puts together
 _KEYS = 2**64
 _LOOK_EVERY = 5.0  # seconds between looks at the workers
 _PATIENCE = 12  # looks in a row at which no worker takes work
+_ASKED = 10  # times, for answers that leave the workers out
 
 
 class PartitionRows(Rows):
@@ -124,11 +125,18 @@ def run(client: Any, work: Any) -> Any:
 
 
 def workers_of(client: Any) -> dict[str, Any]:
-    """What the scheduler knows of each worker."""
-    try:
-        info = client.scheduler_info(n_workers=-1)
-    except TypeError:  # before this had to be asked for
-        info = client.scheduler_info()
+    """What the scheduler knows of each worker.
+
+    The client itself asks for the number of workers alone, every few seconds, and keeps the answer
+    in the same place; where that has come between, it is asked once more.
+    """
+    for _ in range(_ASKED):
+        try:
+            info = client.scheduler_info(n_workers=-1)
+        except TypeError:  # before this had to be asked for
+            info = client.scheduler_info()
+        if len(info["workers"]) >= info.get("n_workers", 0):
+            break
     return dict(info["workers"])
 
 
