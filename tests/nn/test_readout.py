@@ -6,7 +6,7 @@ import torch
 from rflaf.bases import RBF
 from rflaf.nn import LAN, RFLAF, ops
 from rflaf.nn import eager as module
-from rflaf.nn.eager import readout
+from rflaf.nn.eager import network, readout
 from rflaf.nn.layouts import basis_name
 from tests.nn.test_operators import draw, inside_cells
 
@@ -76,6 +76,46 @@ def test_rows_and_outputs_in_any_layout(generator):
             torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize("need_z", [False, True])
+def test_rows_of_a_larger_matrix(basis, need_z, generator):
+    (z, a, V), name = inputs(basis, (2,), generator, (30, 40))
+    z.requires_grad_(need_z)
+    rows = torch.tensor([7, 3, 29, 3, 0])
+    wanted = (z, a, V) if need_z else (a, V)
+    out, expected = readout(z, a, V, name, rows), plain(z[rows], a, V, name)
+    torch.testing.assert_close(out, expected)
+    h = draw(out.shape, generator)
+    fast, slow = (torch.autograd.grad(y, wanted, h) for y in (out, expected))
+    torch.testing.assert_close(fast, slow)
+    assert torch.autograd.gradgradcheck(lambda a, V: readout(z, a, V, name, rows), (a, V))
+    assert readout(z, a, V, name, rows[:0]).shape == (0, 2)
+    with torch.no_grad():
+        torch.testing.assert_close(readout(z, a, V, name, rows), expected)
+    with pytest.raises(IndexError):
+        readout(z, a, V, name, torch.tensor([30]))
+
+
+@pytest.mark.parametrize("outputs", [(), (3,)], ids=str)
+@pytest.mark.parametrize("needs", ["xWaV", "WaV", "aV", "x", "W", "V"])
+def test_network_equals_its_parts(basis, outputs, needs, generator):
+    name = basis_name(basis)
+    shapes = {"x": (6, 4), "W": (4, 9), "a": (basis.n,), "V": (9, *outputs)}
+    given = {key: draw(shape, generator, scale=0.5) for key, shape in shapes.items()}
+    wanted = [given[key].requires_grad_() for key in needs]
+    x, W, a, V = given.values()
+    out, expected = network(x, W, a, V, name), plain(x @ W, a, V, name)
+    torch.testing.assert_close(out, expected)
+    h = draw(out.shape, generator)
+    fast, slow = (torch.autograd.grad(y, wanted, h, create_graph=True) for y in (out, expected))
+    torch.testing.assert_close(fast, slow)
+    if needs != "V":  # in which the output is linear
+        sizes = [sum(d.square().sum() for d in first) for first in (fast, slow)]
+        for one, other in zip(*(torch.autograd.grad(s, wanted, allow_unused=True) for s in sizes)):
+            torch.testing.assert_close(one, other)
+    once = torch.autograd.grad(network(x, W, a, V, name), wanted, h)  # by the kernels
+    torch.testing.assert_close(once, tuple(d.detach() for d in slow))
+
+
 def test_change_of_a_before_backward_is_noticed(generator):
     (z, a, V), name = inputs(RBF(9), (), generator)
     out = readout(z.detach(), a, V, name).sum()
@@ -119,3 +159,19 @@ def test_other_inputs_go_the_plain_way(generator):
         assert model(torch.randn(6, 4, generator=generator)).dtype == torch.bfloat16
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         model(torch.randn(6, 5, generator=generator))
+
+
+def test_rows_changed_before_backward_are_noticed(generator):
+    """The gradient would be that of other rows."""
+    (z, a, V), name = inputs(RBF(9), (2,), generator, (30, 40))
+    rows = torch.tensor([7, 3])
+    out = readout(z.detach(), a, V, name, rows)
+    rows.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+def test_masks_are_no_numbers_of_rows(generator):
+    (z, a, V), name = inputs(RBF(9), (2,), generator, (30, 40))
+    with pytest.raises((RuntimeError, IndexError)):
+        readout(z.detach(), a, V, name, torch.ones(30, dtype=torch.bool))

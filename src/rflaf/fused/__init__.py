@@ -14,7 +14,7 @@ from rflaf.fused.cpu import (
     row_moments,
     slope,
 )
-from rflaf.fused.gradients import Tables, apply_tables, cell_sums
+from rflaf.fused.gradients import Tables, apply_tables, cell_sums, readout_sums, readout_tables
 from rflaf.fused.table import (
     DEFAULT_TOL,
     Direct,
@@ -43,6 +43,8 @@ __all__ = [
     "predict",
     "predict_inputs",
     "readout_gradient",
+    "readout_sums",
+    "readout_tables",
     "row_moments",
     "slope",
     "thread_count",

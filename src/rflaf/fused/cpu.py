@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from rflaf.fused import binned
 from rflaf.fused.chunks import (
     Chunks,
     UpstreamChunks,
@@ -149,9 +150,12 @@ class Readout:
             self._rows = flat(self._w), w.shape[1], *table, flat(right)
         self._outputs = right.shape[0]
         self._few = _CHUNK // max(w.shape[1], 1)
+        self._tables: binned.BinTables | None = None
 
     def __call__(self, x: Any) -> Array:
-        """sigma(X W) V, n × C, for dense or sparse X."""
+        """sigma(X W) V, n × C, for dense or sparse X or one in bins, always the same bins."""
+        if isinstance(x, binned.BinnedMatrix):
+            return self._of_bins(x)
         few = self._rows and 0 < self._outputs <= _FUSED_OUTPUTS and x.shape[0] <= self._few
         if not few or type(x) is not np.ndarray or x.dtype != self._w.dtype or not x.flags.carray:
             return predict_inputs(self._sigma, x, self._w, self._v)
@@ -159,6 +163,18 @@ class Readout:
 
         out = np.zeros((x.shape[0], self._outputs), x.dtype)
         predict_inputs_rows(flat(x), x.shape[1], x.shape[1], *self._rows, out, x.shape[0])
+        return out
+
+    def _of_bins(self, x: binned.BinnedMatrix) -> Array:
+        if self._tables is None:
+            self._tables = x.tables(self._w)
+        tables, v = self._tables, as_columns(self._v)
+        out = np.empty((x.shape[0], v.shape[1]), x.dtype)
+
+        def task(rows: slice) -> None:
+            out[rows] = predict(self._sigma, x[rows].project(tables), v)
+
+        for_each(task, split_rows((x.shape[0], self._w.shape[1]), binned.CHUNK))
         return out
 
 

@@ -7,6 +7,8 @@ the grid cost nothing; the sums over cells have the same rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +18,9 @@ from rflaf.fused.table import Array
 from rflaf.fused.threads import parallel
 
 _CHUNK = 1 << 15  # elements at a time, as in `cpu`
-_SUMS_CHUNK = 3 << 15  # larger, because each range has sums of its own
-_TILE = 512  # columns at a time, of which scratch stays in the first-level cache
-_TOGETHER = 64  # channels at a time, whose tables stay in the second-level cache
+_ONE_CHUNK = 6 << 15  # with one channel: larger, because each range has sums of its own
+_ACROSS = 512  # columns that go through all rows together, where each channel has its table
+_TOGETHER = 64  # channels of them at most, whose tables stay in the second-level cache
 _FARTHEST = {"f": 1e30, "d": 1e290}  # where straight tails end, so that nothing overflows
 
 
@@ -51,84 +53,151 @@ def apply_tables(tables: Tables, z: Array, out: Array) -> None:
     from rflaf.fused.jit import own_apply_rows
 
     source, target = z.reshape(-1), out.reshape(-1)
-    tasks = _tasks(z.shape, _CHUNK)
+    tasks = _tasks(z.shape, tables.cells.shape[1])
 
     def task(k: int) -> None:
-        part, place, n = tasks[k]
-        own_apply_rows(source[part], *place, *tables, target[part], n)
+        part, channels, place, n = tasks[k]
+        own_apply_rows(source[part], *place, tables.cells[channels], tables.frame, target[part], n)
 
     parallel(task, len(tasks))
 
 
 def cell_sums(
-    tables: Tables, z: Array, upstream: Any, dz: Array | None = None, sums: Array | None = None
+    tables: Tables, z: Array, upstream: Array, dz: Array | None = None, sums: Array | None = None
 ) -> Array:
-    """The sums of g, gt, gt², gt³ over the cells, shaped as `tables.cells`.
+    """The sums of g, gt, gt², gt³ over the cells, shaped as `tables.cells`; g is `upstream`.
 
     With several channels they may go to `sums`; g times sigma'(z) goes to `dz` where it is given.
-    `upstream` is g itself, or, with one channel, factors (R, V) with g = R V' of outer × inner. All
-    arrays are contiguous and of one dtype.
+    All arrays are contiguous and of one dtype.
     """
     from rflaf.fused.jit import gradient_rows
 
-    _, channels, inner = z.shape
-    nothing = np.empty(0, z.dtype)
-    dense, left, right, rank, width = nothing, nothing, nothing, 0, 0
-    if isinstance(upstream, tuple):
-        rows, columns = (as_columns(part) for part in upstream)
-        rank, width = len(columns.T), inner
-        left, right = rows.reshape(-1), np.ascontiguousarray(columns.T).reshape(-1)
-    else:
-        dense = upstream.reshape(-1)
-    source = z.reshape(-1)
-    target = nothing if dz is None else dz.reshape(-1)
-    tasks = _tasks(z.shape, _SUMS_CHUNK if channels == 1 else _CHUNK, width)
-    copies = len(tasks) if channels == 1 else 1  # channels have their own sums in any case
-    shape = copies, *tables.cells.shape
-    moments = np.empty(shape, z.dtype) if sums is None or copies > 1 else sums[None]
-    moments.fill(0)
+    source, dense = z.reshape(-1), upstream.reshape(-1)
+    target = np.empty(0, z.dtype) if dz is None else dz.reshape(-1)
+    tasks = _tasks(z.shape, tables.cells.shape[1])
+    one = z.shape[1] == 1
+    moments = None
+    if not one:  # these have their own sums in any case
+        moments = np.empty(tables.cells.shape, z.dtype) if sums is None else sums
+        moments.fill(0)
+
+    def add(k: int, own_sums: Array) -> None:
+        part, channels, place, n = tasks[k]
+        own = tables.cells[channels], tables.frame
+        gradient_rows(source[part], *place, *own, dense[part], own_sums, target[part], n)
+
+    if moments is None:
+        return _sums_of_tasks(add, len(tasks), tables)
+    parallel(lambda k: add(k, moments[tasks[k][1]].reshape(-1, 4)), len(tasks))
+    return moments
+
+
+def readout_tables(tables: Tables, z: Array, order: Array, v: Array, phi: Array) -> Array:
+    """sigma(Z) V, n × C, of one activation, and sigma(Z) into `phi`; V is M or M × C.
+
+    Z is the n rows of `z` that `order` names, and `tables` has the activation. Arrays are
+    contiguous and of one dtype; order, int64.
+    """
+    from rflaf.fused.jit import readout_rows
+
+    n, width = len(order), z.shape[1]
+    right = np.ascontiguousarray(as_columns(v).T)
+    out = np.empty((n, len(right)), z.dtype)
+    source, target, right = z.reshape(-1), phi.reshape(-1), right.reshape(-1)
+    ranges = split_rows((n, width), _ONE_CHUNK)
+    right_order = [False] * len(ranges)
 
     def task(k: int) -> None:
-        part, place, n = tasks[k]
-        rows = slice(part.start // place[0] * rank, part.stop // place[0] * rank)
-        factors = left[rows], right
-        own = moments[k if copies > 1 else 0]
-        given = dense[part], *factors, own, target[part], n
-        gradient_rows(source[part], *place, *tables, *given)
+        rows = ranges[k]
+        values = target[rows.start * width : rows.stop * width]
+        given = right, values, out[rows]
+        right_order[k] = readout_rows(source, order[rows], width, *tables, *given)
 
-    parallel(task, len(tasks))
-    return moments[0] if copies == 1 else moments.sum(axis=0, dtype=np.float64)
+    parallel(task, len(ranges))
+    if not all(right_order):
+        raise IndexError(
+            f"The rows to read must be numbers from 0 to {len(z) - 1}. "
+            f"Got {order.min()} to {order.max()} instead."
+        )
+    return out
 
 
-Place = tuple[int, int, int, int, int]  # width, first, stop, inner, tile
+def readout_sums(
+    tables: Tables, z: Array, order: Array, v: Array, upstream: Array, dz: Array | None = None
+) -> Array:
+    """`cell_sums` for what `readout_tables` was given, and the gradient for its result.
+
+    `tables`, `z`, `order` and `v` are as there. The gradient for sigma(Z) is the product upstream
+    V', which is never formed; that for Z goes to `dz` where it is given.
+    """
+    from rflaf.fused.jit import readout_gradient_rows
+
+    n, width = len(order), z.shape[1]
+    left, right = as_columns(upstream), np.ascontiguousarray(as_columns(v).T)
+    rank = len(right)
+    source, left, right = z.reshape(-1), left.reshape(-1), right.reshape(-1)
+    target = np.empty(0, z.dtype) if dz is None else dz.reshape(-1)
+    ranges = split_rows((n, width), _ONE_CHUNK)
+
+    def add(k: int, own_sums: Array) -> None:
+        rows = ranges[k]
+        factors = left[rows.start * rank : rows.stop * rank], right
+        slopes = target[rows.start * width : rows.stop * width]
+        place = source, order[rows], width
+        readout_gradient_rows(*place, *tables, *factors, own_sums, slopes)
+
+    return _sums_of_tasks(add, len(ranges), tables)
 
 
-def _tasks(shape: Any, elements: int, width: int = 0) -> list[tuple[slice, Place, int]]:
-    """Parts of about `elements` elements by the shape alone: where they lie, and how many rows.
+def _sums_of_tasks(add: Callable[[int, Array], None], n_tasks: int, tables: Tables) -> Array:
+    """The total of what every task adds to sums of its own, for one activation."""
+    from rflaf.fused.jit import COPIES, add_copies
 
-    One channel is cut into ranges of rows of `width`, if given, and else of any length. Several are
-    cut into ranges of channels.
+    _, n_rows, _ = tables.cells.shape
+    totals = np.empty((n_tasks, n_rows, 4))
+
+    def task(k: int) -> None:
+        own_sums = np.zeros((n_rows, COPIES, 4), tables.cells.dtype)
+        add(k, own_sums)
+        add_copies(own_sums, totals[k])
+
+    parallel(task, n_tasks)
+    return totals.sum(axis=0, keepdims=True)
+
+
+Place = tuple[int, int, int, int, Any]  # width, first, stop, together, starts
+
+
+def _tasks(shape: Any, n_rows: int) -> list[tuple[slice, slice, Place, int]]:
+    """Parts of z, flat, by its shape alone, and the channels of each.
+
+    One channel is cut into ranges of elements, several into ranges of channels, with tables of
+    `n_rows` each. Then there are the arguments of the kernels that tell where in the part to work,
+    and how many rows it has.
     """
     outer, channels, inner = shape
     size = outer * channels * inner
     if channels == 1:
-        width = width or min(_TILE, max(size, 1))
-        ranges = split_rows((size // width, width), elements)
-        pieces = [(rows.start * width, rows.stop * width, width) for rows in ranges]
-        if size % width:
-            pieces.append((size // width * width, size, size % width))
+        parts = [slice(k, min(k + _ONE_CHUNK, size)) for k in range(0, size, _ONE_CHUNK)]
+        lengths = [part.stop - part.start for part in parts]
         return [
-            (slice(start, stop), (across, 0, across, across, min(_TILE, across)), n)
-            for start, stop, across in pieces
-            for n in [(stop - start) // across]
+            (part, slice(0, 1), (length, 0, length, length, None), 1)
+            for part, length in zip(parts, lengths)
         ]
-    step = max(1, elements // max(outer * inner, 1))
+    step = max(1, _CHUNK // max(outer * inner, 1))
     if step > _TOGETHER:
         step = step // _TOGETHER * _TOGETHER
-    tile = min(_TILE, _TOGETHER * inner)
-    starts = range(0, channels if size else 0, step)
-    stops = [min(c + step, channels) for c in starts]
-    return [
-        (slice(0, size), (channels * inner, c * inner, stop * inner, inner, tile), outer)
-        for c, stop in zip(starts, stops)
-    ]
+    starts = _table_starts(min(step, channels), inner, n_rows)
+    together = min(_ACROSS, _TOGETHER * inner)
+    tasks = []
+    for c in range(0, channels if size else 0, step):
+        own = slice(c, min(c + step, channels))
+        place = channels * inner, own.start * inner, own.stop * inner, together, starts
+        tasks.append((slice(0, size), own, place, outer))
+    return tasks
+
+
+@lru_cache(maxsize=32)
+def _table_starts(channels: int, inner: int, n_rows: int) -> Array:
+    """For the columns of so many channels, the first rows of their tables."""
+    return np.repeat(np.arange(channels, dtype=np.int32) * n_rows, inner)

@@ -1,8 +1,10 @@
 """The compiled loops, in numba. Nothing here checks its arguments: `cpu` does.
 
-LLVM turns a plain loop of table look-ups into scalar code. The
-intrinsics below say what is meant: for eight elements at once (four in float64), load each one's
-row of four numbers whole and transpose in registers, which is several times as fast.
+LLVM turns a plain loop of table look-ups into scalar code. The intrinsics below say what is meant,
+for eight elements at once (four in float64), and a tile of elements goes through two loops. The
+first locates them and writes the numbers of their rows and their places t; the second reads each
+one's row of four numbers whole and transposes in registers. In one loop the numbers of the rows
+would have to be taken out of vectors one by one, which takes longer than reading them from memory.
 
 Intrinsics and loops share this file because numba's cache looks only at the file of the function
 it compiles. The kernels release the GIL; `threads` runs them on one range of rows after another.
@@ -25,12 +27,17 @@ from numba.extending import intrinsic
 from rflaf.fused.jit_cache import ForgivingCache
 
 TILE = 512  # elements of scratch, which stay in the first-level cache
+_ROW_UNIT = 16  # rows are counted in bytes of float32: the processor multiplies by up to 8 itself
+COPIES = 4  # of sums, so that elements of one cell do not wait for one another
+
+
+_OPTIONS = {"nogil": True, "fastmath": {"contract", "nsz", "reassoc"}, "error_model": "numpy"}
+inlined = njit(**_OPTIONS, forceinline=True)  # for runs: a call costs as much as some 50 elements
 
 
 def compiled(function):
     """njit, kept on disk where some folder can be written."""
-    options = {"nogil": True, "fastmath": {"contract", "nsz", "reassoc"}, "error_model": "numpy"}
-    dispatcher = njit(**options)(function)
+    dispatcher = njit(**_OPTIONS)(function)
     with suppress(RuntimeError):  # "no locator available": read-only install, no cache folder
         dispatcher._cache = ForgivingCache(function)  # as njit's `cache` does with its own
     return dispatcher
@@ -117,13 +124,13 @@ class _Group:
         return [_splat(self.b, self.b.extract_value(frame, k), self.lanes) for k in range(9)]
 
     def locate(self, z, frame):
-        """The cell of each element, and its place t in it. NaN goes to the first cell."""
+        """The cell of each element, and its place t in it; for NaN the first cell, and NaN."""
         b = self.b
         low, high, inverse, inverse_rest, whole, rest, _, _, last = self.scalars(frame)
-        z = b.select(b.fcmp_ordered(">", z, low), z, low)
-        z = b.select(b.fcmp_ordered("<", z, high), z, high)
+        z = b.select(b.fcmp_ordered("<", z, low), low, z)  # NaN stays
+        z = b.select(b.fcmp_ordered(">", z, high), high, z)
         position = _multiply_add(b, z, inverse, b.fadd(whole, rest))
-        # z is in the range, but rounding must not lead out of the table
+        # rounding, too, must not lead out of the table; NaN becomes 0 here
         nothing = ir.Constant(self.vector, [0.0] * self.lanes)
         position = b.select(b.fcmp_ordered(">", position, nothing), position, nothing)
         position = b.select(b.fcmp_ordered("<", position, last), position, last)
@@ -132,25 +139,31 @@ class _Group:
         exact = _multiply_add(b, z, inverse, b.fsub(whole, b.sitofp(cell, self.vector)))
         return cell, b.fadd(exact, _multiply_add(b, z, inverse_rest, rest))
 
-    def row_pointers(self, array_type, array, cell):
-        row = ir.VectorType(self.context.get_value_type(array_type.dtype), 4)
-        base = self.pointer(array_type, array, ir.Constant(ir.IntType(64), 0), row)
-        for k in range(self.lanes):
-            j = self.b.extract_element(cell, ir.Constant(ir.IntType(32), k))
-            yield self.b.gep(base, [self.b.zext(j, ir.IntType(64))])
+    def row_pointers(self, array_type, array, rows_type, rows, k, copies=1):
+        """Where each element's row of four numbers is, by its number in `rows`.
 
-    def cubics(self, array_type, array, cell):
+        The lanes take the `copies` of a row in turns.
+        """
+        byte, word = ir.IntType(8), ir.IntType(64)
+        row_type = ir.VectorType(self.context.get_value_type(array_type.dtype), 4)
+        row_size = array_type.dtype.bitwidth // 2  # four numbers, in bytes
+        base = self.pointer(array_type, array, ir.Constant(word, 0), byte)
+        first = self.pointer(rows_type, rows, k, ir.IntType(32))
+        for lane in range(self.lanes):
+            row = self.b.load(self.b.gep(first, [ir.Constant(word, lane)]))
+            step = ir.Constant(word, copies * row_size // _ROW_UNIT)
+            row = self.b.mul(self.b.zext(row, word), step)
+            copy = ir.Constant(word, row_size * (lane % copies))
+            pointer = self.b.gep(base, [self.b.add(row, copy)])
+            yield self.b.bitcast(pointer, row_type.as_pointer())
+
+    def cubics(self, *place):
         rows = []
-        for pointer in self.row_pointers(array_type, array, cell):
+        for pointer in self.row_pointers(*place):
             row = self.b.load(pointer)
             row.align = self.size
             rows.append(row)
         return _rows_to_columns(self.b, rows)
-
-    def value(self, z, cubic, t):
-        b, (c0, c1, c2, c3) = self.b, cubic
-        result = _multiply_add(b, _multiply_add(b, _multiply_add(b, c3, t, c2), t, c1), t, c0)
-        return b.select(b.fcmp_unordered("uno", z, z), z, result)
 
     def inner_slope(self, cubic, t, frame):
         b, (_, c1, c2, c3) = self.b, cubic
@@ -163,17 +176,18 @@ class _Group:
         low, high, _, _, _, _, slope_low, slope_high, _ = self.scalars(frame)
         result = self.inner_slope(cubic, t, frame)
         result = b.select(b.fcmp_ordered("<", z, low), slope_low, result)
-        result = b.select(b.fcmp_ordered(">", z, high), slope_high, result)
-        return b.select(b.fcmp_unordered("uno", z, z), z, result)
+        return b.select(b.fcmp_ordered(">", z, high), slope_high, result)
 
-    def add_moments(self, z, weight, cell, t, array_type, array):
+    def add_moments(self, weight, t, array_type, array, *place):
         b = self.b
-        columns = [b.select(b.fcmp_unordered("uno", z, z), z, weight)]
+        nothing = ir.Constant(self.vector, [0.0] * self.lanes)
+        columns = [_multiply_add(b, t, nothing, weight)]  # the weight, or NaN where t is
         for _ in range(3):
             columns.append(b.fmul(columns[-1], t))
         kind = ir.VectorType(self.context.get_value_type(array_type.dtype), 4)
         align = array_type.dtype.bitwidth // 8
-        pointers = self.row_pointers(array_type, array, cell)
+        copies = COPIES if array_type.ndim == 3 else 1
+        pointers = self.row_pointers(array_type, array, *place, copies)
         for row, pointer in zip(_columns_to_rows(b, columns), pointers):
             total = b.load(pointer)
             total.align = align
@@ -181,137 +195,231 @@ class _Group:
             b.store(b.fadd(total, row), pointer).align = align
 
 
-def _evaluate(whole):
+@intrinsic
+def _lanes(typing, array):
+    """Elements in a group: a constant, which `itemsize` is not for the compiler."""
+
+    def code(context, builder, signature, args):
+        return context.get_constant(types.intp, 256 // array.dtype.bitwidth)
+
+    return types.intp(array), code
+
+
+@intrinsic
+def _prefetch(typing, array, i):
+    """Ask for the memory of array[i] before it is needed."""
+
+    def code(context, builder, signature, args):
+        byte = ir.IntType(8).as_pointer()
+        data = context.make_array(array)(context, builder, args[0]).data
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        hints = [ir.Constant(flag, n) for n in (0, 3, 1)]  # to read, to the nearest cache, data
+        builder.call(fetch, [builder.bitcast(builder.gep(data, [args[1]]), byte), *hints])
+        return context.get_dummy_value()
+
+    return types.void(array, i), code
+
+
+def _locate(whole):
     @intrinsic
-    def evaluate(typing, z, i, cells, frame, out, o):
-        """out[o...] = sigma(z[i...])"""
+    def locate(typing, z, i, frame, starts, s, rows, t, k):
+        """rows[k...] = cells of z[i...], from row starts[s...] on, and t[k...] = places in them"""
 
         def code(context, builder, signature, args):
             group = _Group(context, builder, z.dtype, whole)
-            value = group.load(z, args[0], args[1])
-            cell, t = group.locate(value, args[3])
-            cubic = group.cubics(cells, args[2], cell)
-            group.store(group.value(value, cubic, t), out, args[4], args[5])
+            row, place = group.locate(group.load(z, args[0], args[1]), args[2])
+            if starts != types.none:
+                row = builder.add(row, group.load(starts, args[3], args[4]))
+            row = builder.mul(row, ir.Constant(row.type, [_ROW_UNIT] * group.lanes))
+            builder.store(row, group.pointer(rows, args[5], args[7], row.type)).align = 4
+            group.store(place, t, args[6], args[7])
             return context.get_dummy_value()
 
-        return types.void(z, i, cells, frame, out, o), code
+        return types.void(z, i, frame, starts, s, rows, t, k), code
+
+    return locate
+
+
+def _evaluate(whole):
+    @intrinsic
+    def evaluate(typing, rows, t, k, cells, out, o):
+        """out[o...] = the cubics in rows[k...] of cells at t[k...]"""
+
+        def code(context, builder, signature, args):
+            group = _Group(context, builder, t.dtype, whole)
+            c0, c1, c2, c3 = group.cubics(cells, args[3], rows, args[0], args[2])
+            place = group.load(t, args[1], args[2])
+            value = _multiply_add(builder, c3, place, c2)
+            value = _multiply_add(builder, value, place, c1)
+            group.store(_multiply_add(builder, value, place, c0), out, args[4], args[5])
+            return context.get_dummy_value()
+
+        return types.void(rows, t, k, cells, out, o), code
 
     return evaluate
 
 
 def _slope(whole):
     @intrinsic
-    def slope(typing, z, i, cells, frame, g, gi, out, o):
-        """out[o...] = g[gi...] * sigma'(z[i...])"""
+    def slope(typing, z, i, rows, t, k, cells, frame, g, out, o):
+        """out[o...] = g[k...] * sigma'(z[i...]), which is located in rows[k...] and t[k...]"""
 
         def code(context, builder, signature, args):
             group = _Group(context, builder, z.dtype, whole)
             value = group.load(z, args[0], args[1])
-            cell, t = group.locate(value, args[3])
-            result = group.slope(value, group.cubics(cells, args[2], cell), t, args[3])
-            result = builder.fmul(result, group.load(g, args[4], args[5]))
-            group.store(result, out, args[6], args[7])
+            cubic = group.cubics(cells, args[5], rows, args[2], args[4])
+            result = group.slope(value, cubic, group.load(t, args[3], args[4]), args[6])
+            result = builder.fmul(result, group.load(g, args[7], args[4]))
+            group.store(result, out, args[8], args[9])
             return context.get_dummy_value()
 
-        return types.void(z, i, cells, frame, g, gi, out, o), code
+        return types.void(z, i, rows, t, k, cells, frame, g, out, o), code
 
     return slope
 
 
 def _spread(whole):
     @intrinsic
-    def spread(typing, z, i, frame, g, gi, moments):
-        """moments[cell of z] += (g, g t, g t², g t³)"""
+    def spread(typing, rows, t, k, g, gi, moments):
+        """moments[rows[k...]] += (g, g t, g t², g t³), for g[gi...] and t[k...]
+
+        Moments of three axes have `COPIES` of each row of four, to be added up by the caller.
+        """
 
         def code(context, builder, signature, args):
-            group = _Group(context, builder, z.dtype, whole)
-            value = group.load(z, args[0], args[1])
+            group = _Group(context, builder, t.dtype, whole)
+            place = group.load(t, args[1], args[2])
             weight = group.load(g, args[3], args[4])
-            cell, t = group.locate(value, args[2])
-            group.add_moments(value, weight, cell, t, moments, args[5])
+            group.add_moments(weight, place, moments, args[5], rows, args[0], args[2])
             return context.get_dummy_value()
 
-        return types.void(z, i, frame, g, gi, moments), code
+        return types.void(rows, t, k, g, gi, moments), code
 
     return spread
 
 
-def _evaluate_own(whole):
+def _differentiate(whole):
     @intrinsic
-    def evaluate_own(typing, z, i, cells, frame, starts, k, out, o):
-        """out[o...] = sigma(z[i...]), each by the table that begins in row starts[k...] of cells"""
+    def differentiate(typing, rows, t, k, cells, frame, g, gi, moments, out, o):
+        """`spread`, and out[o...] = g[gi...] times the slopes in rows[k...] of cells at t[k...]"""
 
         def code(context, builder, signature, args):
-            group = _Group(context, builder, z.dtype, whole)
-            value = group.load(z, args[0], args[1])
-            cell, t = group.locate(value, args[3])
-            cell = builder.add(cell, group.load(starts, args[4], args[5]))
-            cubic = group.cubics(cells, args[2], cell)
-            group.store(group.value(value, cubic, t), out, args[6], args[7])
+            group = _Group(context, builder, t.dtype, whole)
+            cubic = group.cubics(cells, args[3], rows, args[0], args[2])
+            place = group.load(t, args[1], args[2])
+            weight = group.load(g, args[5], args[6])
+            slope = builder.fmul(group.inner_slope(cubic, place, args[4]), weight)
+            group.store(slope, out, args[8], args[9])
+            group.add_moments(weight, place, moments, args[7], rows, args[0], args[2])
             return context.get_dummy_value()
 
-        return types.void(z, i, cells, frame, starts, k, out, o), code
-
-    return evaluate_own
-
-
-def _differentiate(whole, sloped):
-    @intrinsic
-    def differentiate(typing, z, i, cells, frame, starts, k, g, gi, moments, out, o):
-        """The moments for g[gi...] and, where `sloped`, out[o...] = g[gi...] * sigma'(z[i...])
-
-        Both by the rows of cells and moments that begin with row starts[k...].
-        """
-
-        def code(context, builder, signature, args):
-            group = _Group(context, builder, z.dtype, whole)
-            value = group.load(z, args[0], args[1])
-            weight = group.load(g, args[6], args[7])
-            cell, t = group.locate(value, args[3])
-            cell = builder.add(cell, group.load(starts, args[4], args[5]))
-            if sloped:
-                slope = group.inner_slope(group.cubics(cells, args[2], cell), t, args[3])
-                unordered = builder.fcmp_unordered("uno", value, value)
-                slope = builder.select(unordered, value, builder.fmul(slope, weight))
-                group.store(slope, out, args[9], args[10])
-            group.add_moments(value, weight, cell, t, moments, args[8])
-            return context.get_dummy_value()
-
-        return types.void(z, i, cells, frame, starts, k, g, gi, moments, out, o), code
+        return types.void(rows, t, k, cells, frame, g, gi, moments, out, o), code
 
     return differentiate
 
 
+_locate_group, _locate_one = _locate(True), _locate(False)
 _evaluate_group, _evaluate_one = _evaluate(True), _evaluate(False)
 _slope_group, _slope_one = _slope(True), _slope(False)
 _spread_group, _spread_one = _spread(True), _spread(False)
-_own_group, _own_one = _evaluate_own(True), _evaluate_own(False)
-_both_group, _both_one = _differentiate(True, True), _differentiate(False, True)
-_moments_group, _moments_one = _differentiate(True, False), _differentiate(False, False)
+_both_group, _both_one = _differentiate(True), _differentiate(False)
 
 
 # ---- runs of consecutive elements ---------------------------------------------------------------
 
 
-@compiled
+@inlined
 def _unpack(f):
     return f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]
 
 
-@compiled
-def _evaluate_run(z, i, count, cells, frame, out, o):
-    lanes = 32 // z.itemsize
+@inlined
+def _scratch(length, dtype):
+    """For the rows of the table and the places in them of a run of elements."""
+    return np.empty(length, np.int32), np.empty(length, dtype)
+
+
+@inlined
+def _locate_run(z, i, count, frame, starts, s, rows, t):
+    lanes = _lanes(z)
     k = 0
     while k + lanes <= count:
-        _evaluate_group(z, i + k, cells, frame, out, o + k)
+        _locate_group(z, i + k, frame, starts, s + k, rows, t, k)
         k += lanes
     while k < count:
-        _evaluate_one(z, i + k, cells, frame, out, o + k)
+        _locate_one(z, i + k, frame, starts, s + k, rows, t, k)
         k += 1
+
+
+@inlined
+def _evaluate_run(rows, t, count, cells, out, o):
+    lanes = _lanes(t)
+    k = 0
+    while k + lanes <= count:
+        _evaluate_group(rows, t, k, cells, out, o + k)
+        k += lanes
+    while k < count:
+        _evaluate_one(rows, t, k, cells, out, o + k)
+        k += 1
+
+
+@inlined
+def _evaluate_fetching_run(rows, t, count, cells, out, o, z, coming):
+    """`_evaluate_run` while z[coming...] is on its way from memory.
+
+    Rows of a batch lie anywhere, so that the processor does not foresee which is next. Asked for
+    all at once, they would keep other reads waiting.
+    """
+    lanes = _lanes(t)
+    k = 0
+    while k + lanes <= count:
+        _prefetch(z, coming + k)
+        _evaluate_group(rows, t, k, cells, out, o + k)
+        k += lanes
+    while k < count:
+        _evaluate_one(rows, t, k, cells, out, o + k)
+        k += 1
+
+
+@inlined
+def _spread_run(rows, t, count, g, gi, moments):
+    lanes = _lanes(t)
+    k = 0
+    while k + lanes <= count:
+        _spread_group(rows, t, k, g, gi + k, moments)
+        k += lanes
+    while k < count:
+        _spread_one(rows, t, k, g, gi + k, moments)
+        k += 1
+
+
+@inlined
+def _gradient_run(rows, t, count, cells, frame, g, gi, moments, out, o):
+    """Moments and, unless `out` is empty, slopes."""
+    if not out.size:
+        _spread_run(rows, t, count, g, gi, moments)
+        return
+    lanes = _lanes(t)
+    k = 0
+    while k + lanes <= count:
+        _both_group(rows, t, k, cells, frame, g, gi + k, moments, out, o + k)
+        k += lanes
+    while k < count:
+        _both_one(rows, t, k, cells, frame, g, gi + k, moments, out, o + k)
+        k += 1
+
+
+@inlined
+def _apply_run(z, i, count, cells, frame, rows, t, out, o):
+    """sigma(z), up to a tile of it."""
+    _locate_run(z, i, count, frame, None, 0, rows, t)
+    _evaluate_run(rows, t, count, cells, out, o)
     _continue_tails(z, i, count, frame, out, o)
 
 
-@compiled
+@inlined
 def _continue_tails(z, i, count, frame, out, o):
     """Linear tails, to which the cubics gave the edge's value."""
     if frame[6] != 0 or frame[7] != 0:
@@ -326,7 +434,7 @@ def _continue_tails(z, i, count, frame, out, o):
 # negative, element by element, and the loop is not vectorised.
 
 
-@compiled
+@inlined
 def _upstream_run(dense, dense_stride, left, right, width, r, j, count, g):
     if dense.size:
         row = dense[r * dense_stride + j :]
@@ -345,7 +453,7 @@ def _upstream_run(dense, dense_stride, left, right, width, r, j, count, g):
                 g[k] += factor * row[k]
 
 
-@compiled
+@inlined
 def _project_run(x, i, d, w, width, j, count, z):
     z[:count] = 0
     done = d // 4 * 4
@@ -363,7 +471,7 @@ def _project_run(x, i, d, w, width, j, count, z):
             z[k] += factor * w0[k]
 
 
-@compiled
+@inlined
 def _tail_sums(z, i, count, frame, g, tails):
     if tails.size:  # linear tails alone need these sums
         for k in range(count):
@@ -373,12 +481,12 @@ def _tail_sums(z, i, count, frame, g, tails):
                 tails[1] += g[k] * (z[i + k] - frame[1])
 
 
-@compiled
+@inlined
 def _dot_run(scratch, count, right, width, j, total):
     for c in range(total.size):
         row = right[c * width + j :]
-        s = scratch[0] * row[0]
-        for k in range(1, count):
+        s = scratch.dtype.type(0)
+        for k in range(count):
             s += scratch[k] * row[k]
         total[c] += s
 
@@ -389,8 +497,11 @@ def _dot_run(scratch, count, right, width, j, total):
 @compiled
 def apply_rows(z, stride, width, cells, frame, out, out_stride, n):
     f = _unpack(frame)
+    rows, t = _scratch(TILE, z.dtype)
     for r in range(n):
-        _evaluate_run(z, r * stride, width, cells, f, out, r * out_stride)
+        for j in range(0, width, TILE):
+            count, i, o = min(TILE, width - j), r * stride + j, r * out_stride + j
+            _apply_run(z, i, count, cells, f, rows, t, out, o)
 
 
 @compiled
@@ -399,17 +510,19 @@ def slope_rows(
 ):
     f = _unpack(frame)
     g = np.empty(TILE, z.dtype)
-    lanes = 32 // z.itemsize
+    rows, t = _scratch(TILE, z.dtype)
+    lanes = _lanes(z)
     for r in range(n):
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
             _upstream_run(dense, dense_stride, left, right, width, r, j, count, g)
             i, o, k = r * stride + j, r * out_stride + j, 0
+            _locate_run(z, i, count, f, None, 0, rows, t)
             while k + lanes <= count:
-                _slope_group(z, i + k, cells, f, g, k, out, o + k)
+                _slope_group(z, i + k, rows, t, k, cells, f, g, out, o + k)
                 k += lanes
             while k < count:
-                _slope_one(z, i + k, cells, f, g, k, out, o + k)
+                _slope_one(z, i + k, rows, t, k, cells, f, g, out, o + k)
                 k += 1
 
 
@@ -418,20 +531,16 @@ def spread_rows(z, stride, width, frame, dense, dense_stride, left, right, momen
     """Sum into moments[0], or, where there are as many as rows, into one for each row."""
     f = _unpack(frame)
     g = np.empty(TILE, z.dtype)
-    lanes = 32 // z.itemsize
+    rows, t = _scratch(TILE, z.dtype)
     for r in range(n):
         target = min(r, moments.shape[0] - 1)
         sums = moments[target]
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
             _upstream_run(dense, dense_stride, left, right, width, r, j, count, g)
-            i, k = r * stride + j, 0
-            while k + lanes <= count:
-                _spread_group(z, i + k, f, g, k, sums)
-                k += lanes
-            while k < count:
-                _spread_one(z, i + k, f, g, k, sums)
-                k += 1
+            i = r * stride + j
+            _locate_run(z, i, count, f, None, 0, rows, t)
+            _spread_run(rows, t, count, g, 0, sums)
             _tail_sums(z, i, count, f, g, tails[target])
 
 
@@ -439,12 +548,13 @@ def spread_rows(z, stride, width, frame, dense, dense_stride, left, right, momen
 def predict_rows(z, stride, width, cells, frame, right, out, n):
     f = _unpack(frame)
     scratch = np.empty(TILE, z.dtype)
+    rows, t = _scratch(TILE, z.dtype)
     total = np.empty(out.shape[1], np.float64)
     for r in range(n):
         total[:] = 0
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
-            _evaluate_run(z, r * stride + j, count, cells, f, scratch, 0)
+            _apply_run(z, r * stride + j, count, cells, f, rows, t, scratch, 0)
             _dot_run(scratch, count, right, width, j, total)
         for c in range(total.size):
             out[r, c] = total[c]
@@ -455,90 +565,102 @@ def predict_inputs_rows(x, stride, d, w, width, cells, frame, right, out, n):
     f = _unpack(frame)
     scratch = np.empty(TILE, x.dtype)
     z = np.empty(TILE, x.dtype)
+    rows, t = _scratch(TILE, x.dtype)
     total = np.empty(out.shape[1], np.float64)
     for r in range(n):
         total[:] = 0
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
             _project_run(x, r * stride, d, w, width, j, count, z)
-            _evaluate_run(z, 0, count, cells, f, scratch, 0)
+            _apply_run(z, 0, count, cells, f, rows, t, scratch, 0)
             _dot_run(scratch, count, right, width, j, total)
         for c in range(total.size):
             out[r, c] = total[c]
 
 
-# The kernels below take tables with a row for either tail (`gradients.Tables`), one for every
-# `inner` of the `width` columns, and do the columns from `first` to `stop`, `tile` at a time.
+# The kernels below take tables with a row for either tail (`gradients.Tables`), and do the columns
+# from `first` to `stop`, of `width`. `together` columns go through all rows before the next do.
+# With a table per channel, starts[k] is the first row of that of column `first` + k; else it is
+# None, and numba compiles kernels without it.
 
 
 @compiled
-def _table_starts(first, count, inner, n_rows, starts):
-    """The first row of the table of each column from `first` on."""
-    channel, left = first // inner, inner - first % inner
-    for k in range(count):
-        starts[k] = channel * n_rows
-        left -= 1
-        if left == 0:
-            channel, left = channel + 1, inner
-
-
-@compiled
-def own_apply_rows(z, width, first, stop, inner, tile, cells, frame, out, n):
+def own_apply_rows(z, width, first, stop, together, starts, cells, frame, out, n):
     f = _unpack(frame)
-    starts = np.empty(tile, np.int32)
-    lanes = 32 // z.itemsize
-    for j in range(first, stop, tile):
-        count = min(tile, stop - j)
-        _table_starts(j, count, inner, cells.shape[1], starts)
+    rows, t = _scratch(TILE, z.dtype)
+    for b in range(first, stop, together):
+        end = min(b + together, stop)
         for r in range(n):
-            i, k = r * width + j, 0
-            while k + lanes <= count:
-                _own_group(z, i + k, cells, f, starts, k, out, i + k)
-                k += lanes
-            while k < count:
-                _own_one(z, i + k, cells, f, starts, k, out, i + k)
-                k += 1
+            for j in range(b, end, TILE):
+                i, count = r * width + j, min(TILE, end - j)
+                _locate_run(z, i, count, f, starts, j - first, rows, t)
+                _evaluate_run(rows, t, count, cells, out, i)
 
 
 @compiled
-def _gradient_run(z, i, count, cells, f, starts, g, gi, moments, out):
-    lanes = 32 // z.itemsize
-    k = 0
-    if out.size:
-        while k + lanes <= count:
-            _both_group(z, i + k, cells, f, starts, k, g, gi + k, moments, out, i + k)
-            k += lanes
-        while k < count:
-            _both_one(z, i + k, cells, f, starts, k, g, gi + k, moments, out, i + k)
-            k += 1
-    else:
-        while k + lanes <= count:
-            _moments_group(z, i + k, cells, f, starts, k, g, gi + k, moments, out, i + k)
-            k += lanes
-        while k < count:
-            _moments_one(z, i + k, cells, f, starts, k, g, gi + k, moments, out, i + k)
-            k += 1
-
-
-@compiled
-def gradient_rows(
-    z, width, first, stop, inner, tile, cells, frame, dense, left, right, moments, out, n
-):
+def gradient_rows(z, width, first, stop, together, starts, cells, frame, dense, moments, out, n):
     """Sums over cells into `moments` and, unless it is empty, g sigma'(z) into `out`.
 
     The sums are in z's precision: few elements go into each.
     """
     f = _unpack(frame)
-    starts, scratch = np.empty(tile, np.int32), np.empty(tile, z.dtype)
-    for j in range(first, stop, tile):
-        count = min(tile, stop - j)
-        _table_starts(j, count, inner, cells.shape[1], starts)
-        if dense.size:  # outside the loop: numba counts references where it takes either
-            for r in range(n):
-                i = r * width + j
-                _gradient_run(z, i, count, cells, f, starts, dense, i, moments, out)
-        else:
-            for r in range(n):
-                i = r * width + j
-                _upstream_run(dense, 0, left, right, width, r, j, count, scratch)
-                _gradient_run(z, i, count, cells, f, starts, scratch, 0, moments, out)
+    rows, t = _scratch(TILE, z.dtype)
+    for b in range(first, stop, together):
+        end = min(b + together, stop)
+        for r in range(n):
+            for j in range(b, end, TILE):
+                i, count = r * width + j, min(TILE, end - j)
+                _locate_run(z, i, count, f, starts, j - first, rows, t)
+                _gradient_run(rows, t, count, cells, f, dense, i, moments, out, i)
+
+
+@compiled
+def add_copies(sums, total):
+    """The sums of each row, which has `COPIES` of them, into `total`."""
+    for row in range(total.shape[0]):
+        for c in range(4):
+            total[row, c] = (sums[row, 0, c] + sums[row, 1, c]) + (
+                sums[row, 2, c] + sums[row, 3, c]
+            )
+
+
+# For one activation and the rows of Z that `order` names, of which the rest are in order.
+
+
+@compiled
+def readout_rows(z, order, width, cells, frame, right, phi, out):
+    """sigma(Z) into `phi`, and its product with `right` (C × M) into `out`.
+
+    False, and nothing, if `order` names a row that is not there.
+    """
+    for r in range(order.size):
+        if not 0 <= order[r] < z.size // width:
+            return False
+    f = _unpack(frame)
+    rows, t = _scratch(TILE, z.dtype)
+    total = np.empty(out.shape[1], np.float64)
+    for r in range(order.size):
+        total[:] = 0
+        for j in range(0, width, TILE):
+            count, o = min(TILE, width - j), r * width + j
+            _locate_run(z, order[r] * width + j, count, f, None, 0, rows, t)
+            coming = order[min(r + 1, order.size - 1)] * width + j
+            _evaluate_fetching_run(rows, t, count, cells, phi, o, z, coming)
+            _dot_run(phi[o:], count, right, width, j, total)
+        for c in range(total.size):
+            out[r, c] = total[c]
+    return True
+
+
+@compiled
+def readout_gradient_rows(z, order, width, cells, frame, left, right, moments, out):
+    """As `gradient_rows`, for the upstream matrix `left` (n × C) times `right` (C × M)."""
+    f = _unpack(frame)
+    g = np.empty(TILE, z.dtype)
+    rows, t = _scratch(TILE, z.dtype)
+    for r in range(order.size):
+        for j in range(0, width, TILE):
+            count = min(TILE, width - j)
+            _upstream_run(g[:0], 0, left, right, width, r, j, count, g)
+            _locate_run(z, order[r] * width + j, count, f, None, 0, rows, t)
+            _gradient_run(rows, t, count, cells, f, g, 0, moments, out, r * width + j)

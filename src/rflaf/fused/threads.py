@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from typing import Any
+from weakref import WeakSet
 
 import joblib
 from threadpoolctl import ThreadpoolController
@@ -63,41 +64,56 @@ def use_threads(n_jobs: int | None) -> Iterator[None]:
         n_jobs = -1
     most = joblib.cpu_count() if n_jobs == 0 else joblib.effective_n_jobs(n_jobs)
     before = _limit.set(max(int(most), 1))
+    guest = _Guest()
     try:
-        with _one_blas_thread:
-            yield
-    finally:
-        _limit.reset(before)
-
-
-@contextmanager
-def at_most(n_threads: int) -> Iterator[None]:
-    """Let the kernels that this thread calls use no more than `n_threads`."""
-    before = _limit.set(min(n_threads, _limit.get() or n_threads))
-    try:
+        _one_blas_thread.enter(guest)
         yield
     finally:
         _limit.reset(before)
+        _one_blas_thread.leave(guest)
+
+
+class at_most:  # a class and no generator: every step of training enters it twice
+    """Let the kernels that this thread calls use no more than `n_threads`."""
+
+    def __init__(self, n_threads: int) -> None:
+        self._most = n_threads
+
+    def __enter__(self) -> None:
+        self._before = _limit.set(min(self._most, _limit.get() or self._most))
+
+    def __exit__(self, *_: object) -> None:
+        _limit.reset(self._before)
+
+
+class _Guest:
+    """Someone who wants one BLAS thread."""
 
 
 class _OneBlasThread:
-    """BLAS has one thread while any fit is inside; the last to leave restores its setting."""
+    """BLAS has one thread while any fit is inside; the last to leave restores its setting.
+
+    Who was interrupted on the way out and did not leave counts no longer once it is gone.
+    """
 
     def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
+        self._lock, self._inside = threading.Lock(), WeakSet[_Guest]()
         self._limits: Any = None
 
-    def __enter__(self) -> None:
+    def enter(self, guest: _Guest) -> None:
         with self._lock:
-            if not self._inside:
-                _take_control()
-                if self._limits is None:
-                    self._limits = _blas().limit(limits=1, user_api="blas")
-            self._inside += 1
+            _take_control()
+            if self._limits is None:
+                self._limits = _blas().limit(limits=1, user_api="blas")
+            else:  # others may have changed it meanwhile
+                for library in _blas().lib_controllers:
+                    if library.user_api == "blas" and library.num_threads != 1:
+                        library.set_num_threads(1)
+            self._inside.add(guest)
 
-    def __exit__(self, *_: object) -> None:
+    def leave(self, guest: _Guest) -> None:
         with self._lock:
-            self._inside = max(self._inside - 1, 0)  # a child may leave what its parent entered
+            self._inside.discard(guest)
             if not self._inside and self._limits is not None:
                 _take_control()  # from the one who came first
                 self._limits.restore_original_limits()
@@ -106,7 +122,7 @@ class _OneBlasThread:
 
     def forget(self) -> None:
         """In a forked child no fit is inside; the next to leave restores the parent's setting."""
-        self._lock, self._inside = threading.Lock(), 0
+        self._lock, self._inside = threading.Lock(), WeakSet()
 
 
 def _take_control() -> None:

@@ -7,8 +7,10 @@ through the operators of `ops`; ONNX and `torch.func` go through `gather`.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,21 +41,45 @@ def activate(z: Tensor, a: Tensor, basis: str, dim: int = -1) -> Tensor:
     return values.reshape(first.shape).movedim(0, dim)
 
 
-def readout(z: Tensor, a: Tensor, V: Tensor, basis: str) -> Tensor:
-    """sigma(Z) V, for Z of n × M, V of M or M × C, and a of N.
+def network(x: Tensor, W: Tensor, a: Tensor, V: Tensor, basis: str) -> Tensor:
+    """sigma(X W) V, as `readout` of X W, which goes to memory that is used again."""
+    same = x.ndim == 2 and x.shape[1] == W.shape[0] and x.dtype == W.dtype and type(x) is Tensor
+    wanted = any(tensor.requires_grad for tensor in (x, W, a, V))
+    if not (same and wanted and torch.is_grad_enabled() and _fits(x, W.shape[1], a, V, basis)):
+        return readout(x @ W, a, V, basis)
+    out: Tensor = _Readout.apply(x, W, a, V, basis, None)  # type: ignore[no-untyped-call]
+    return out
+
+
+def readout(z: Tensor, a: Tensor, V: Tensor, basis: str, rows: Tensor | None = None) -> Tensor:
+    """sigma(Z) V, for Z of n × M, V of M or M × C, and a of N; if `rows` is given, of those of Z.
 
     The gradient for sigma(Z) is the product of that for the output, n × C, and V'. The kernel takes
-    the factors, so that the product is never formed.
+    the factors, so that the product is never formed, and it reads the rows where they are.
     """
-    fits = z.ndim == 2 and z.shape[1] == V.shape[0] and V.numel() <= _MOST_OUTPUTS * V.shape[0]
-    if not (fits and V.dtype == z.dtype and runs_here(z, a, basis)):
+    here = z.ndim == 2 and _fits(z, z.shape[1], a, V, basis)
+    training = torch.is_grad_enabled() and (z.requires_grad or a.requires_grad or V.requires_grad)
+    if rows is not None and not (here and training and not z.requires_grad and _are_numbers(rows)):
+        z, rows = z.index_select(0, rows), None
+    if not (here and z.numel()):
         return activate(z, a, basis) @ V
-    if torch.is_grad_enabled() and (z.requires_grad or a.requires_grad or V.requires_grad):
-        out: Tensor = _Readout.apply(z, a, V, basis)  # type: ignore[no-untyped-call]
+    if training:
+        out: Tensor = _Readout.apply(z, None, a, V, basis, rows)  # type: ignore[no-untyped-call]
         return out
     sigma = ops.sigma(a, basis)
-    with at_most(_threads(z)):
+    with at_most(_threads(z.numel())):
         return torch.from_numpy(fused.predict(sigma, _numpy(z), _numpy(V)))
+
+
+def _are_numbers(rows: Tensor) -> bool:
+    """Whether these are numbers of rows that the kernels take."""
+    return rows.ndim == 1 and rows.numel() > 0 and rows.dtype == torch.int64
+
+
+def _fits(x: Tensor, width: int, a: Tensor, V: Tensor, basis: str) -> bool:
+    """Whether the kernels take V for so many columns of Z, and x may go to them."""
+    few = V.shape[0] == width and 0 < V.numel() <= _MOST_OUTPUTS * width
+    return few and V.dtype == x.dtype and runs_here(x, a, basis)
 
 
 def runs_here(z: Tensor, a: Tensor, basis: str) -> bool:
@@ -78,7 +104,7 @@ class _Activate(torch.autograd.Function):
     def forward(ctx: Any, z: Tensor, a: Tensor, basis: str, shape: Shape) -> Tensor:
         whole, out = z.contiguous(), buffers.empty(z.shape, z.dtype)
         tables = table_map(basis).tables(a, z.dtype)
-        with at_most(_threads(z)):
+        with at_most(_threads(z.numel())):
             fused.apply_tables(tables, _numpy(whole).reshape(shape), _numpy(out).reshape(shape))
         ctx.save_for_backward(z, a)
         ctx.rest = basis, shape, tables
@@ -96,47 +122,71 @@ class _Activate(torch.autograd.Function):
         target = None if dz is None else _numpy(dz).reshape(shape)
         cells = tables.cells.shape
         room = _numpy(buffers.empty(cells, z.dtype)) if cells[0] > 1 else None
-        with at_most(_threads(z)):
+        with at_most(_threads(z.numel())):
             sums = fused.cell_sums(tables, whole, g, target, room)
         da = table_map(basis).pull_back(sums, a) if need_a else None
         return dz, da, None, None
 
 
 class _Readout(torch.autograd.Function):
-    """Keeps sigma(Z), which the gradient for V needs."""
+    """sigma(Z) V for Z = X W, or for X itself, or `rows` of it, where W is None.
+
+    Keeps sigma(Z), which the gradient for V needs.
+    """
 
     @staticmethod
-    def forward(ctx: Any, z: Tensor, a: Tensor, V: Tensor, basis: str) -> Tensor:
-        whole, phi = z.contiguous(), buffers.empty(z.shape, z.dtype)
+    def forward(
+        ctx: Any, x: Tensor, W: Tensor | None, a: Tensor, V: Tensor, basis: str, rows: Tensor | None
+    ) -> Tensor:
+        z = x.contiguous()
+        if W is not None:
+            z = torch.mm(x, W, out=buffers.empty((x.shape[0], W.shape[1]), x.dtype))
+        order = _order(rows, len(z))
+        phi = buffers.empty((len(order), z.shape[1]), z.dtype)
         tables = table_map(basis).tables(a, z.dtype)
-        shape = z.shape[0], 1, z.shape[1]
-        with at_most(_threads(z)):
-            fused.apply_tables(tables, _numpy(whole).reshape(shape), _numpy(phi).reshape(shape))
-        ctx.save_for_backward(z, a, V, phi)
-        ctx.rest = basis, shape, tables
-        return phi @ V
+        with at_most(_threads(phi.numel())):
+            out = fused.readout_tables(tables, _numpy(z), order, _numpy(V), _numpy(phi))
+        ctx.save_for_backward(x, W, a, V, z, phi, rows)
+        ctx.rest = basis, tables
+        return torch.from_numpy(out if V.ndim == 2 else out[:, 0])
 
     @staticmethod
     def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:
-        z, a, V, phi = ctx.saved_tensors
-        basis, shape, tables = ctx.rest
-        need_z, need_a, need_v = ctx.needs_input_grad[:3]
-        if torch.is_grad_enabled():
+        x, W, a, V, z, phi, rows = ctx.saved_tensors
+        basis, tables = ctx.rest
+        order = _order(rows, len(z))
+        need_x, need_w, need_a, need_v = ctx.needs_input_grad[:4]
+        need_z = need_x or need_w
+        dz = da = None
+        if torch.is_grad_enabled():  # somebody wants to differentiate once more
+            z = x if W is None else x @ W
+            z = z if rows is None else z.index_select(0, rows)
             g = torch.outer(h, V) if V.ndim == 1 else h @ V.T
             dz, da = _twice(g, z, a, basis, (1, 1, 1), (need_z, need_a))
             dv = ops.evaluate(z, a, basis, 0).T @ h if need_v else None
-            return dz, da, dv, None
-        dv = phi.T @ h if need_v else None
-        dz = buffers.empty(z.shape, z.dtype) if need_z else None
-        da = None
-        if need_z or need_a:
-            target = None if dz is None else _numpy(dz).reshape(shape)
-            factors = _numpy(h.contiguous()), _numpy(V.contiguous())
-            with at_most(_threads(z)):
-                whole = _numpy(z.contiguous()).reshape(shape)
-                sums = fused.cell_sums(tables, whole, factors, target)
-            da = table_map(basis).pull_back(sums, a) if need_a else None
-        return dz, da, dv, None
+        else:
+            dv = phi.T @ h if need_v else None
+            if need_z or need_a:
+                dz = buffers.empty(z.shape, z.dtype) if need_z else None
+                given = _numpy(z), order, _numpy(V), _numpy(h.contiguous())
+                with at_most(_threads(phi.numel())):
+                    sums = fused.readout_sums(tables, *given, None if dz is None else _numpy(dz))
+                da = table_map(basis).pull_back(sums, a) if need_a else None
+        if W is None or dz is None:
+            return dz, None, da, dv, None, None
+        dx = dz @ W.T if need_x else None
+        dw = x.T.contiguous() @ dz if need_w else None  # a copy of few numbers: a faster product
+        return dx, dw, da, dv, None, None
+
+
+def _order(rows: Tensor | None, n: int) -> Any:
+    """The numbers of the rows to read, of n."""
+    return _all_rows(n) if rows is None else _numpy(rows.contiguous())
+
+
+@lru_cache(maxsize=4)
+def _all_rows(n: int) -> Any:
+    return np.arange(n)
 
 
 def _twice(
@@ -159,8 +209,8 @@ def _twice(
     return dz, da
 
 
-def _threads(z: Tensor) -> int:
-    return torch.get_num_threads() if z.numel() >= _SHARED_WORK else 1
+def _threads(elements: int) -> int:
+    return torch.get_num_threads() if elements >= _SHARED_WORK else 1
 
 
 def _as_channels(z: Tensor, a: Tensor, dim: int) -> Shape:

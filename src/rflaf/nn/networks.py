@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from rflaf.bases import Basis
-from rflaf.nn.eager import readout
+from rflaf.nn.eager import network, readout
 from rflaf.nn.initial import Init
 from rflaf.nn.learnable import FixedActivation, LearnableActivation
 
@@ -62,16 +62,25 @@ class TwoLayerNetwork(nn.Module):
         """Z = X W."""
         return x @ self.W
 
-    def readout(self, z: Tensor) -> Tensor:
-        """sigma(Z) V. Where W is frozen, training may start here, from Z computed once."""
+    def readout(self, z: Tensor, rows: Tensor | None = None) -> Tensor:
+        """sigma(Z) V, if `rows` is given, of those of Z.
+
+        Where W is frozen, training may start here, from Z computed once.
+        """
         sigma = self.activation
         if isinstance(sigma, LearnableActivation) and sigma.is_plain():
-            return readout(z, sigma.coefficients, self.V, sigma.basis_name)
-        phi: Tensor = sigma(z)
+            return readout(z, sigma.coefficients, self.V, sigma.basis_name, rows)
+        phi: Tensor = sigma(z if rows is None else z.index_select(0, rows))
         return phi @ self.V
 
     def forward(self, x: Tensor) -> Tensor:
-        """sigma(X W) V, of shape n, or n × C."""
+        """sigma(X W) V, of shape n, or n × C.
+
+        With a learned activation it is one function, which does not call `project` and `readout`.
+        """
+        sigma = self.activation
+        if isinstance(sigma, LearnableActivation) and sigma.is_plain():
+            return network(x, self.W, sigma.coefficients, self.V, sigma.basis_name)
         return self.readout(self.project(x))
 
     def extra_repr(self) -> str:

@@ -166,7 +166,7 @@ class _Run:
         total = rows.x.new_zeros(())
         self.model.train()
         for k, batch in enumerate(batches):
-            loss = rows.loss(self.predict(rows.x.index_select(0, batch)), rows.y[batch])
+            loss = rows.loss(self.predict(rows.x, batch), rows.y[batch])
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             add_regulariser_gradient(self.model, protocol.balance, protocol.sparsity)
@@ -190,7 +190,7 @@ class _Run:
         self.model.eval()
         losses, hits = [], []
         for x, y in zip(*(torch.split(t, BLOCK_ROWS) for t in (rows.x, rows.y))):
-            out = self.predict(x)
+            out = self.predict(x, None)
             losses.append(rows.row_losses(out, y))
             if rows.classes:
                 hits.append(out.argmax(1) == y)

@@ -69,4 +69,4 @@ def _gap(a: Tensor, v: Tensor) -> Tensor:
     """|a|²/sqrt(N) - |V|²/sqrt(M)"""
     flat_a, flat_v = a.reshape(-1), v.reshape(-1)
     size_a, size_v = torch.dot(flat_a, flat_a), torch.dot(flat_v, flat_v)
-    return size_a / a.numel() ** 0.5 - size_v / v.shape[0] ** 0.5
+    return torch.sub(size_a * a.numel() ** -0.5, size_v, alpha=v.shape[0] ** -0.5)

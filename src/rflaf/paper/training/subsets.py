@@ -140,13 +140,21 @@ def check_shapes(model: nn.Module, part: Subset) -> None:
 @torch.no_grad()
 def precompute(
     model: nn.Module, subsets: dict[str, Subset], memory_budget: int
-) -> Callable[[Tensor], Tensor]:
-    """Turn X into Z where W never changes and Z fits; the function that predicts from x."""
+) -> Callable[[Tensor, Tensor | None], Tensor]:
+    """Turn X into Z where W never changes and Z fits; the function that predicts from x.
+
+    It takes x, and the numbers of the rows to predict for, or None for all.
+    """
+
+    def from_inputs(x: Tensor, rows: Tensor | None) -> Tensor:
+        out: Tensor = model(x if rows is None else x.index_select(0, rows))
+        return out
+
     if not isinstance(model, TwoLayerNetwork) or not model.frozen:
-        return model
+        return from_inputs
     rows = sum(part.x.shape[0] for part in subsets.values())
     if rows * model.W.shape[1] * model.W.element_size() > memory_budget:
-        return model
+        return from_inputs
     for part in subsets.values():
         part.x = torch.cat([model.project(x) for x in torch.split(part.x, BLOCK_ROWS)])
     return model.readout
