@@ -38,6 +38,7 @@ PARTS = {
     "io": {
         *("_version", "activation", "archive", "bases", "estimators", "files", "fitting"),
         "frames",
+        "fused",
         *("solvers", "tabular"),
     },
     "kernels": {"activation", "bases", "theory"},

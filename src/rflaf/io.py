@@ -28,13 +28,14 @@ from rflaf.files import write_whole
 from rflaf.fitting.classes import ClassEncoding
 from rflaf.fitting.classification import ClassificationFit
 from rflaf.fitting.growing import Growth
-from rflaf.fitting.inputs import Bins, InputForm
+from rflaf.fitting.inputs import InputForm
 from rflaf.fitting.judged import RegressionFit, TargetScale
 from rflaf.fitting.learn import FittedLayer
 from rflaf.fitting.members import FoldPlan, Member, Seat
 from rflaf.fitting.noise import NoiseModel
 from rflaf.frames.encoder import ColumnEncoder
 from rflaf.frames.parts import DatePart, LevelPart, NumberPart
+from rflaf.fused.binned import Bins
 from rflaf.solvers import NormalEquations
 from rflaf.solvers.laplace import KnownWeights
 from rflaf.tabular.model import TableModel

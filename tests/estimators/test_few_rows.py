@@ -26,6 +26,16 @@ def test_a_curved_target_is_seen_to_be_curved(rng):
     assert RFLAFRegressor(random_state=0).fit(x[:60], y[:60]).score(x[60:], y[60:]) > 0.95
 
 
+def test_ninety_rows_are_enough_to_learn_from():
+    """Where all rows chose the activation, interpolations were taken, far off on new rows."""
+    rng = np.random.default_rng(0)
+    for seed in range(3):
+        X = rng.standard_normal((1090, 4))
+        y = np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(len(X))
+        model = RFLAFRegressor(random_state=seed).fit(X[:90], y[:90])
+        assert model.score(X[90:], y[90:]) > 0.8
+
+
 @pytest.mark.parametrize("m", [35, 40, 1000])
 @pytest.mark.parametrize("seed", range(4))
 def test_as_many_features_as_rows_do_no_harm(m, seed):

@@ -25,10 +25,8 @@ def test_regression_beats_plain_features(friedman):
     X, y, new_X, new_y = friedman
     learned = regressor(n_components=150, max_iter=60, n_members=5).fit(X, y)
     plain = make_pipeline(RandomFeatures(150, activation="relu", random_state=0), Ridge(1e-2))
-    assert learned.score(new_X, new_y) > 0.95
+    assert learned.score(new_X, new_y) > 0.99
     assert learned.score(new_X, new_y) > plain.fit(X, y).score(new_X, new_y)
-    losses = [record["loss"] for record in learned.history_]  # of single sketches, which differ
-    assert np.mean(losses[-5:]) < np.mean(losses[:5])
     assert learned.n_iter_ == len(learned.history_) <= 60
 
 
@@ -148,10 +146,10 @@ def test_partial_fit_checks_its_rows(friedman):
 
 def test_warm_start_goes_on_from_where_it_was(friedman):
     X, y, _, _ = friedman
-    model = regressor(warm_start=True, n_components=100, max_iter=30).fit(X, y)
+    model = regressor(warm_start=True, n_components=150, max_iter=30).fit(X, y)
     before, activation = model.history_, model.activation_
     model.set_params(max_iter=4).fit(X, y)
-    cold = regressor(n_components=100, max_iter=4).fit(X, y)
+    cold = regressor(n_components=150, max_iter=4).fit(X, y)
     assert model.n_iter_ <= 4
     warm, first, again = (  # single sketches are noisy
         np.mean([record["loss"] for record in history[:4]])

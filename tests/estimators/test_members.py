@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from rflaf.fitting.inputs import FORMS
 from rflaf.rows import Blocks
@@ -39,9 +40,17 @@ def test_one_member_has_some_rows_that_it_has_not_seen(friedman):
 def test_few_rows_leave_none_out(friedman):
     X, y, _, _ = friedman
     for model, target in ((regressor(n_members=5), y), (classifier(n_members=5), y > 14)):
-        model.fit(X[:60], target[:60])
+        model.fit(X[:19], target[:19])
         assert len(model.members_) == 1
         assert np.isnan(model.oof_score_)
+        # equal rows are one, as they are with weights
+        twice = clone(model).fit(np.repeat(X[:19], 2, axis=0), np.repeat(target[:19], 2))
+        assert len(twice.members_) == 1
+        heavy = clone(model).fit(X[:19], target[:19], sample_weight=np.full(19, 2.0))
+        np.testing.assert_allclose(twice.predict(X), heavy.predict(X), rtol=1e-6)
+        model.fit(X[:20], target[:20])
+        assert len(model.members_) == 5
+        assert np.isfinite(model.oof_score_)
 
 
 def test_rows_of_a_source_have_no_place_to_be_told(friedman):

@@ -1,5 +1,6 @@
 """Bins of the inputs, against a plain specification."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rflaf.fitting import inputs
 from rflaf.fitting.inputs import measure_inputs
 
 LARGE = 1e6
@@ -40,6 +40,11 @@ def expected_bins(x, ranked, new_x):
     return np.hstack(parts)
 
 
+def in_bins(measured, x, dtype):
+    """The bins of some rows, without the other columns."""
+    return measured.bins(x, np.zeros((len(x), 0), dtype)).toarray()
+
+
 def columns(dtype):
     """Many values, ties, whole numbers, a constant, two values, a spike with a tail."""
     rng = np.random.default_rng(2)
@@ -66,10 +71,10 @@ def test_bins_are_those_of_the_specification(dtype, values):
     assert measured.ranked.tolist() == [0, 1, 2, 5]
     new = np.repeat(np.array(values, dtype)[:, None], 6, axis=1)
     rows = np.concatenate([new, x[:20], x.min(axis=0)[None], x.max(axis=0)[None]])
-    got = measured.bins(rows, np.float64)
+    got = in_bins(measured, rows, np.float64)
     expected = expected_bins(x, measured.ranked, rows)
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
-    assert measured.bins(rows, np.float32).dtype == np.float32
+    assert in_bins(measured, rows, np.float32).dtype == np.float32
 
 
 @given(
@@ -87,7 +92,8 @@ def test_columns_with_any_ties_have_finite_bins(x):
     bins = measured.bins
     assert (bins.width > 0).all()
     assert (bins.scale > 0).all()
-    got = bins(np.concatenate([x, [[1.7e308] * x.shape[1], [-1.7e308] * x.shape[1]]]), np.float64)
+    ends = [[1.7e308] * x.shape[1], [-1.7e308] * x.shape[1]]
+    got = in_bins(measured, np.concatenate([x, ends]), np.float64)
     assert np.isfinite(got).all()
     # outside the range is the same as at its end
     np.testing.assert_allclose(got[-2], got[:-2].max(axis=0))
@@ -96,7 +102,7 @@ def test_columns_with_any_ties_have_finite_bins(x):
 
 def test_bins_are_standardised_and_increase(rng):
     x = rng.standard_cauchy((1000, 2))
-    got = measure_inputs(x, np.ones(1000)).bins(x, np.float64)
+    got = in_bins(measure_inputs(x, np.ones(1000)), x, np.float64)
     assert got.shape == (1000, 48)
     np.testing.assert_allclose(got.mean(axis=0), 0, atol=1e-9)
     np.testing.assert_allclose(got.std(axis=0), 1, rtol=1e-9)
@@ -114,10 +120,14 @@ def test_fewer_bins_for_many_columns_and_none_for_too_many(rng):
     assert measure_inputs(x, np.ones(50)).bins is None
 
 
-def test_rows_are_cut_in_parts(rng, monkeypatch):
-    x = rng.standard_normal((300, 3))
-    bins = measure_inputs(x, np.ones(300)).bins
-    whole = bins(x, np.float32)
-    monkeypatch.setattr(inputs, "_CHUNK", 37)
-    np.testing.assert_array_equal(bins(x, np.float32), whole)
-    assert bins(x[:0], np.float32).shape == (0, 72)
+@pytest.mark.parametrize("far", [-1e6, -1e9, 1e9])
+def test_a_rare_value_far_away_leaves_products_of_float32_right(rng, far):
+    """Its bin is nearly constant: divided by its standard deviation, nothing else would be left."""
+    x = rng.standard_normal((20_001, 1))
+    x[7] = far
+    matrix = replace(measure_inputs(x, np.ones(len(x))), name="bins")(x, np.float32)
+    w = rng.standard_normal((matrix.shape[1], 20)).astype(np.float32) / 5
+    expected = matrix.toarray().astype(np.float64) @ w
+    others = np.arange(len(x)) != 7
+    np.testing.assert_allclose((matrix @ w)[others], expected[others], atol=1e-3)
+    assert 0.1 < expected[others].std() < 2

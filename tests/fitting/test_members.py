@@ -21,7 +21,7 @@ from rflaf.fitting.classification import best_temperature
 from rflaf.fitting.inputs import measure_inputs
 from rflaf.fitting.judged import TargetScale
 from rflaf.fitting.learn import Examples
-from rflaf.fitting.members import FoldPlan, learn_members, plan_folds, resolve
+from rflaf.fitting.members import FoldPlan, few_rows, learn_members, plan_folds, resolve
 from rflaf.fitting.regression import SumMembers
 from rflaf.fused import threads
 from rflaf.rows import ArrayRows
@@ -63,14 +63,15 @@ def same_layer(one, other):
 def test_how_many_members_and_features():
     free = replace(SETTINGS, n_components=None, n_members=None)
     for n, m, count in (
-        *((99, 500, 1), (100, 500, 5), (2000, 500, 5), (2001, 1000, 5), (5000, 1000, 5)),
+        *((20, 500, 5), (100, 500, 5), (2000, 500, 5), (2001, 1000, 5), (5000, 1000, 5)),
         *((5001, 1000, 3), (10_000, 1000, 3), (10_001, 2000, 1), (30_001, 3000, 1)),
     ):
         found = resolve(free, n, wide=False)
         assert (found.n_components, found.n_members) == (m, count)
     assert resolve(free, 1000, wide=True).n_members == 1
     assert resolve(SETTINGS, 1000, wide=False) == SETTINGS
-    assert resolve(SETTINGS, 99, wide=False).n_members == 1  # nothing can be held out
+    few = resolve(SETTINGS, 19, wide=False, few=True)
+    assert (few.n_members, few.mixes, few.holds_out) == (1, False, False)
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
@@ -97,8 +98,11 @@ def test_one_member_keeps_rows_aside(rng, n, share):
 
 
 def test_few_rows_have_one_member_that_sees_them_all(rng):
-    sample = sample_of(rng.standard_normal((99, 2)), np.zeros(99))
-    plan = plan_folds(sample, SETTINGS)
+    x, y = rng.standard_normal((20, 2)), rng.standard_normal(20)
+    assert not few_rows(sample_of(x, y))
+    sample = sample_of(np.repeat(x[1:], 5, axis=0), np.repeat(y[1:], 5))  # equal ones count once
+    assert few_rows(sample)
+    plan = plan_folds(sample, resolve(SETTINGS, 95, wide=False, few=True))
     assert plan.held == [-1]
     assert (plan.folds(sample.keys) != -1).all()
 
@@ -210,19 +214,21 @@ def choices_of(x, y, **changes):
 
 @pytest.mark.parametrize("wanted", ["both", "raw"])
 def test_the_rows_choose_the_smooth_form(rng, wanted):
-    """A target of the ranks of heavy-tailed columns, and one of columns as they are."""
-    z = rng.standard_normal((900, 2))
-    x = np.exp(3 * z) if wanted == "both" else z
-    y = np.sin(2 * z[:, 0]) if wanted == "both" else z[:, 0] + rng.standard_normal(900)
-    _, path = choices_of(x, y)
-    assert [record["form"] for record in path] == ["raw", "both", "bins"]
+    """A target of the ranks of heavy-tailed columns, and one of a sum of columns as they are."""
+    z, noise = rng.standard_normal((900, 5)), 0.3 * rng.standard_normal(900)
+    if wanted == "both":
+        _, path = choices_of(np.exp(3 * z[:, :2]), np.sin(2 * z[:, 0]))
+        assert [record["form"] for record in path] == ["raw", "both", "bins"]
+    else:
+        _, path = choices_of(z, np.sin(z[:, :3] @ [1, -1, 0.5]) + noise, metric="full")
+        assert [record["form"] for record in path] == ["raw", "both"]
     assert min(path[:2], key=lambda record: record["loss"])["form"] == wanted
 
 
 def test_the_rows_choose_bins_and_what_is_mixed(rng):
     """Jumps are for bins; smooth functions for the other forms; noise tells nothing of either."""
     z, noise = rng.standard_normal((900, 2)), rng.standard_normal(900)
-    (jumps,), _ = choices_of(z, np.floor(2 * z[:, 0]) % 2, mixes=True)
+    (jumps,), _ = choices_of(z, np.floor(5 * z[:, 0]) % 2, mixes=True)
     assert jumps.form == "bins"
     (smooth,), _ = choices_of(z, np.sin(z[:, 0] + z[:, 1]), mixes=True)
     assert smooth.form != "bins"
@@ -235,10 +241,23 @@ def test_the_rows_choose_bins_and_what_is_mixed(rng):
     assert alone == found[0]
 
 
+def test_many_rows_always_have_a_learned_metric(rng, monkeypatch):
+    z = rng.standard_normal((900, 2))
+    inputs, settings = measure_inputs(z, np.ones(900)), replace(SETTINGS, input_form="auto")
+    settings = replace(settings, metric="auto")
+    few = choosing.choices(inputs, 900, settings)
+    many = choosing.choices(inputs, choosing._MANY + 1, settings)
+    assert {choice.kind for choice in few} == {"none", "diagonal", "full"}
+    assert many == [choice for choice in few if choice.kind != "none"]
+    losses = {choice: 1.0 if choice.kind == "full" else 0.98 for choice in many[:-1]}
+    kinds = [choosing._mixed(losses, n, settings)[0].kind for n in (900, choosing._MANY + 1)]
+    assert kinds == ["diagonal", "full"]
+
+
 def test_members_of_many_rows_start_where_the_trial_did(rng, monkeypatch):
     z = rng.standard_normal((900, 2))
     monkeypatch.setattr(choosing, "_OWN_STARTS", 899)
-    found, _ = choices_of(z, np.floor(2 * z[:, 0]) % 2, mixes=True)
+    found, _ = choices_of(z, np.floor(5 * z[:, 0]) % 2, mixes=True)
     for choice in found:
         width = len(replace(measure_inputs(z, np.ones(900)), name=choice.form).origin)
         assert choice.start.metric.shape == (width,)
@@ -328,7 +347,7 @@ def test_fewer_rows_than_features_are_solved_in_their_span(make, n, count, rng, 
     x = rng.standard_normal((n + 100, 3))
     y = np.sin(2 * x[:, 0]) + 0.3 * rng.standard_normal(n + 100)
     y = y if make is RFLAFRegressor else y > 0
-    options = {"max_iter": 2, "n_members": count, "alpha": 1e-2, "random_state": 0}
+    options = {"max_iter": 2, "n_members": count, "alpha": 0.1, "random_state": 0}
     turned = make(300, **options).fit(x[:n], y[:n])
     used = []
     monkeypatch.setattr(members, "row_rotation", lambda phi: used.append(len(phi)))
@@ -389,9 +408,10 @@ def test_weights_have_the_temperature_in_them(rows):
 
 def test_blocks_of_the_one_pass_do_not_matter(rows, monkeypatch):
     x, y = rows
-    whole = fit_regression(ArrayRows(x, y, np.ones(N)), SETTINGS)
+    settings = replace(SETTINGS, alpha=1e-3)  # a small one makes more of the rounding of features
+    whole = fit_regression(ArrayRows(x, y, np.ones(N)), settings)
     monkeypatch.setattr(budget, "_BLOCK_NUMBERS", 20 * 37)
-    parts = fit_regression(ArrayRows(x, y, np.ones(N)), SETTINGS)
+    parts = fit_regression(ArrayRows(x, y, np.ones(N)), settings)
     assert parts.block_rows == 37
     for one, other in zip(whole.members, parts.members, strict=True):
         same_layer(one.layer, other.layer)

@@ -140,7 +140,7 @@ def test_forms_are_mixed_only_where_everything_is_free():
     free = replace(SETTINGS, n_members=None)
     assert resolve(free, 300, wide=False).mixes
     assert resolve(free, 10**6, wide=False).mixes
-    assert not resolve(free, 99, wide=False).mixes
+    assert not resolve(free, 19, wide=False, few=True).mixes
     assert not resolve(free, 300, wide=True).mixes
     for change in ({"n_members": 1}, {"n_members": 5}, {"input_form": "raw"}, {"max_iter": 0}):
         assert not resolve(replace(free, **change), 300, wide=False).mixes

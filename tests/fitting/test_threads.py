@@ -74,6 +74,21 @@ def test_after_a_fit_that_fails(rows, error, monkeypatch):
     assert set(blas()) == {2}
 
 
+def test_who_is_interrupted_on_the_way_out_counts_no_longer(rows, seen, monkeypatch):
+    def interrupted(guest):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_one_blas_thread, "leave", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model().fit(*rows)
+    assert set(blas()) == {1}
+    threadpool_limits(2, user_api="blas")  # by someone else
+    model().fit(*rows)
+    assert seen == [{1}, {1}]
+    assert set(blas()) == {2}
+
+
 def test_two_fits_at_once(rows, seen):
     with ThreadPoolExecutor(2) as pool:
         for _ in range(4):

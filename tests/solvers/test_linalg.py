@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from rflaf.solvers.linalg import factorise, refine, solve_factored, solve_positive, whiten
+from rflaf.solvers.linalg import (
+    factorise,
+    refine,
+    solve_factored,
+    solve_positive,
+    unwhiten,
+    whiten,
+)
 
 
 @pytest.fixture
@@ -29,6 +36,7 @@ def test_solutions(matrix, rng):
     np.testing.assert_allclose(solve_factored(factor, right[:, 0]), expected[:, 0], rtol=1e-9)
     both = whiten(factor, whiten(factor, right), transposed=True)
     np.testing.assert_allclose(both, expected, rtol=1e-9)
+    np.testing.assert_allclose(whiten(factor, unwhiten(factor, right), True), right, rtol=1e-9)
     white = whiten(factor, matrix)
     np.testing.assert_allclose(whiten(factor, white.T), np.eye(12), atol=1e-9)
 

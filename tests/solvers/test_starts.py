@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 
+from rflaf import fused
 from rflaf.bases import RBF, Fixed, Polynomial
-from rflaf.solvers.sketches import Problem, Sampler, Size
+from rflaf.solvers.sketches import Problem, Sampler, Size, Sketch
 from rflaf.solvers.starts import (
     FILL,
     Learned,
     LearnSettings,
+    SketchRidge,
+    compiled,
+    lowest,
     start_on_few_rows,
     start_on_sketch,
     turn_metric,
@@ -108,3 +112,38 @@ def test_turning_keeps_what_is_given_and_what_is_constant(rng):
         assert turned.alpha == 0.125
         assert np.isfinite(turned.metric).all()
         np.testing.assert_array_equal(turned.coefficients, state.coefficients)
+
+
+def test_the_lowest_of_some_is_found_by_walking():
+    tried = []
+
+    def loss(k):
+        tried.append(k)
+        return float((k - 5) ** 2)
+
+    for start, steps in ((3, [3, 4, 5, 6]), (6, [6, 7, 5, 4]), (5, [5, 6, 4])):
+        tried.clear()
+        assert lowest(loss, start, 9) == (5, 0.0)
+        assert tried == steps
+    assert lowest(loss, 0, 3) == (2, 9.0)
+    assert lowest(loss, 0, 1) == (0, 25.0)
+    assert lowest(lambda k: np.inf, 1, 3) == (1, np.inf)
+
+
+def test_errors_of_a_sketch_are_those_of_its_ridge_solution(rng):
+    x, w = rng.standard_normal((90, 3)), rng.standard_normal((3, 20))
+    y, weights = np.sin(x[:, :2]), rng.uniform(0.5, 2, 90)
+    fit, held = slice(0, 60), slice(60, None)
+    sketch = Sketch(x[fit], y[fit], weights[fit], x[held], y[held], weights[held], w)
+    sigma, metric, alpha = compiled(RBF(16), rng.standard_normal(16)), np.full(3, 0.4), 0.01
+    phi = np.hstack([fused.apply(sigma, (x * metric) @ w), np.ones((90, 1))])
+    root = np.sqrt(weights[fit] / weights[fit].sum())[:, None]
+    penalty = np.sqrt(alpha) * np.eye(21)[:20]
+    left = np.vstack([root * phi[fit], penalty])
+    right = np.vstack([root * y[fit], np.zeros((20, 2))])
+    v = np.linalg.lstsq(left, right, rcond=None)[0]
+    error = np.mean((phi[held] @ v - y[held]) ** 2, axis=1)
+    expected = np.average(error, weights=weights[held])
+    assert SketchRidge(sigma, metric, sketch, True).loss(alpha) == pytest.approx(expected, rel=1e-6)
+    huge = compiled(Polynomial(9), 1e30 * np.ones(9))
+    assert SketchRidge(huge, 1e9 * metric, sketch, True).loss(alpha) == np.inf

@@ -172,13 +172,15 @@ def error_on_new_rows(learned, w, basis=None, target=target):
 @pytest.mark.parametrize("basis", [RBF(17), BSpline(17)], ids=repr)
 def test_learning_lowers_the_loss(metric, basis):
     x, y = rows(800)
-    before, w = learn(x, y, metric, basis=basis, max_iter=0)
-    after, _ = learn(x, y, metric, basis=basis)
-    assert before.history == []
-    assert 0 < len(after.history) <= 30
-    gain = 0.95 if metric == "none" else 0.8
-    assert error_on_new_rows(after, w, basis) < gain * error_on_new_rows(before, w, basis)
-    assert (after.metric.ndim == 2) == (metric == "full")
+    gains = []
+    for seed in range(3):
+        before, w = learn(x, y, metric, basis=basis, seed=seed, max_iter=0)
+        after, _ = learn(x, y, metric, basis=basis, seed=seed)
+        assert before.history == []
+        assert 0 < len(after.history) <= 30
+        assert (after.metric.ndim == 2) == (metric == "full")
+        gains.append(error_on_new_rows(after, w, basis) / error_on_new_rows(before, w, basis))
+    assert np.median(gains) < (0.95 if metric == "none" else 0.2)
 
 
 def test_only_what_is_asked_for_is_learned():
@@ -304,7 +306,31 @@ def test_every_step_is_reported():
 def test_a_large_tolerance_stops_early():
     """Of each size of sketches there are two rounds then, or as many steps as there may be."""
     x, y = rows(300)
-    most = [round(400 * stage.share) for stage in varpro._STAGES]
+    most = [round(400 * stage.share) for stage in (*varpro._STAGES, varpro._LAST)]
     assert sum(most) == 400
     history = learn(x, y, max_iter=400, tol=0.99)[0].history
     assert len(history) == sum(min(2 * varpro._ROUND, steps) for steps in most) < 200
+
+
+def test_the_last_sketches_suit_the_model(monkeypatch):
+    """By how much of the error is for want of features, and by how many features there are."""
+
+    class Losses:
+        def __init__(self, sigma, metric, sketch, fit_intercept):
+            self.features = sketch.projection.shape[1]
+
+        def loss(self, alpha):
+            return 1.0 if self.features < 200 else self.gained
+
+    x, y = rows(4000)
+    state, basis = Learned(np.ones(9), np.ones(D), 1e-3), RBF(9)
+    monkeypatch.setattr(varpro, "SketchRidge", Losses)
+    last = []
+    for gained, m in ((0.9, 1000), (0.9, 2500), (0.5, 1000), (0.5, 6000)):
+        Losses.gained = gained
+        w = np.ones((x.shape[1], m), np.float32)
+        sampler = varpro.Sampler(Problem(x, y, np.ones(len(x)), w), np.random.default_rng(0))
+        stages = varpro._plan_stages(state, sampler, basis, LearnSettings(), (40_000, m))
+        last.append(stages[-1])
+    wide = varpro._WIDE_STAGES[-1]
+    assert last == [varpro._LAST, varpro._LAST_OF_MANY, varpro._LAST_OF_FEW, wide]

@@ -15,18 +15,19 @@ from rflaf.estimators.base import Array, BaseRFLAF, spread_rows
 from rflaf.estimators.validation import InputCheck
 from rflaf.fitting.judged import RegressionFit
 from rflaf.fitting.regression import extend_regression, fit_regression
-from rflaf.fitting.settings import FEW_ROWS
 from rflaf.rows import ArrayRows, Source
 from rflaf.rows.sample import check_heaviest
 
-_ROWS_TO_BEGIN = 1000  # what a first call of partial_fit wants, for what is learned in it alone
+# What a first call of partial_fit wants, for what is learned in it alone; with fewer than the
+# first number there is a warning.
+_TOO_FEW, _ROWS_TO_BEGIN = 100, 1000
 
 
 def _warn_of_few_rows(count: int) -> None:
-    if count < FEW_ROWS:
+    if count < _TOO_FEW:
         warnings.warn(
             f"partial_fit began with {count} rows of positive weight. Standardisation, activation "
-            f"and metric come from these alone, and fewer than {FEW_ROWS} tell little of them: "
+            f"and metric come from these alone, and fewer than {_TOO_FEW} tell little of them: "
             f"give the first call {_ROWS_TO_BEGIN:,} rows or more.",
             UserWarning,
             stacklevel=caller_level(),
@@ -95,7 +96,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     max_iter, tol : int, float
         Largest number of steps for learning sigma and L (0: none); n rows get at most 8 + n / 50,
         with several members 8 + n / 100. Most steps use small sketches of the rows and features,
-        the last ones large sketches. A stage ends when a round of its steps gains less than `tol`,
+        the last ones larger ones. Those of one size end when 32 of them gain less than `tol`,
         relatively.
     l1, smoothness : float
         Penalties on sigma's coefficients: their mean |a|, and their mean squared second difference.
@@ -193,7 +194,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         `groups` has a label for each row, where rows belong together, as those of one patient do:
         a group stays in one fold. What is chosen suits new groups then, and `oof_score_`, noise
         and intervals are those of rows of new groups. It takes two groups, and X in memory. Below
-        100 rows nothing is held out, and groups change nothing.
+        20 rows nothing is held out, and groups change nothing.
 
         Examples
         --------

@@ -16,7 +16,7 @@ from rflaf.fused.threads import parallel
 from rflaf.progress import Progress
 from rflaf.projection import draw
 from rflaf.solvers.sketches import Problem, Sketch
-from rflaf.solvers.starts import Kind, Learned, compiled, sketch_losses
+from rflaf.solvers.starts import Kind, Learned, SketchRidge, compiled
 from rflaf.solvers.varpro import TURNS, learn_activation
 
 Array = NDArray[Any]
@@ -30,13 +30,12 @@ class TrialSize(NamedTuple):
     features: int
 
 
-_TRIALS = (TrialSize(10, 6000, 400), TrialSize(24, 12_000, 800))
-_NEAR = 0.05  # of the best loss: what is nearer than that is tried again,
-_FINALISTS = 4  # if it is among the best few
-_ONCE_TRIED = 2000  # rows up to which a second, longer trial tells no more
+_TRIAL = TrialSize(10, 6000, 400)
 _WELL_TRIED = 6000  # rows up to which a trial is judged on two folds: one alone is too few rows
 _ROWS_PER_BIN = 2  # that a scale for each bin takes
 _OWN_STARTS = 1000  # rows up to which the choice of a start is chance, and several are better
+_MANY = 10_000  # rows beyond which a metric is always learned; of a full one, which learns longer
+_HEAD_START = 0.97  # than trials last, so much of the loss is counted then
 _MIXED = 1.4  # times the best loss: bins that are worse add nothing to a mean with the best
 MOST_INPUTS = {"full": 128, "diagonal": 512}  # more of them are too many unknowns
 
@@ -57,6 +56,8 @@ def choices(inputs: InputForm, n: int, settings: FitSettings) -> list[Choice]:
         kind: Kind = "diagonal" if _ROWS_PER_BIN * many <= n else "none"
         if settings.metric in ("auto", kind):
             found.append(Choice("bins", kind))
+        if n > _MANY and settings.metric == "auto":
+            found = [c for c in found if c.kind != "none"]
     return found
 
 
@@ -81,44 +82,36 @@ def choose_forms(
 ) -> tuple[list[Choice], list[dict[str, Any]]]:
     """The form and the kind with the least error on rows that they have not learned from.
 
+    With many rows a full metric has a head start.
+
     Each is learned in short, on rows outside a fold, and judged on those inside by a ridge
-    regression. Those near the best are tried again at more length. Bins are another thing than
-    the smooth forms, so that the mean of both is often better than either: where forms may be
-    mixed, both are taken, the better one first. Returns what was tried, too.
+    regression. Bins are another thing than the smooth forms, so that the mean of both is often
+    better than either: where forms may be mixed, both are taken, the better one first. Returns
+    what was tried, too.
     """
     n = len(rows.weights)
     options = choices(inputs, n, settings)
+    if len(options) == 1:
+        return options, []
     held_folds = held_folds[:2] if n <= _WELL_TRIED else held_folds[:1]
-    bins = [c for c in options if c.form == "bins" and settings.input_form == "auto"]
-    path: list[dict[str, Any]] = []
-    first: dict[Choice, float] = {}
-    starts: dict[str, Learned] = {}
-    for size in _TRIALS if n > _ONCE_TRIED else _TRIALS[:1]:
-        if len(options) == 1:
-            break
-        trials = _Trials(rows, fold, inputs, settings, size)
-        starts |= trials.starts([c.form for c in options if c.form not in starts], held_folds[0])
-        losses = trials.losses(options, held_folds, starts)
-        path += [
-            {"form": c.form, "kind": c.kind, "steps": size.steps, "loss": loss}
-            for c, loss in zip(options, losses)
-        ]
-        first = first or dict(zip(options, losses))
-        # of equals the one with fewest unknowns; bins are not tried again
-        order = [k for k in np.argsort(losses, kind="stable") if options[k] not in bins]
-        limit = (1 + _NEAR) * losses[order[0]]
-        options = [options[k] for k in order if losses[k] <= limit][:_FINALISTS]
-    if not first:
-        return options, path
-    if n <= _OWN_STARTS:
-        starts = {}  # each member may look for its own
-    found = _mixed(options[0], first, settings)
-    return [replace(choice, start=starts.get(choice.form)) for choice in found], path
+    trials = _Trials(rows, fold, inputs, settings, _TRIAL)
+    starts = trials.starts([c.form for c in options], held_folds[0])
+    losses = dict(zip(options, trials.losses(options, held_folds, starts)))
+    path = [{"form": c.form, "kind": c.kind, "loss": loss} for c, loss in losses.items()]
+    found = _mixed(losses, n, settings)
+    if n <= _OWN_STARTS:  # each member may look for its own
+        return found, path
+    return [replace(choice, start=starts[choice.form]) for choice in found], path
 
 
-def _mixed(smooth: Choice, losses: dict[Choice, float], settings: FitSettings) -> list[Choice]:
-    """The best smooth form and another to mix it with; by losses of the same trials."""
+def _mixed(losses: dict[Choice, float], n: int, settings: FitSettings) -> list[Choice]:
+    """The best smooth form and another to mix it with; of equals the one with fewest unknowns."""
+    counted = {
+        c: loss * (_HEAD_START if c.kind == "full" and n > _MANY else 1)
+        for c, loss in losses.items()
+    }
     bins = [c for c in losses if c.form == "bins" and settings.input_form == "auto"]
+    smooth = min((c for c in losses if c not in bins), key=lambda choice: counted[choice])
     found = sorted([smooth, *bins], key=lambda choice: losses[choice])
     if not settings.mixes:
         return found[:1]
@@ -214,11 +207,11 @@ class _Trial:
                 start=start.of_kind(kind),
                 turns=TURNS,
             )
-        around = learned.alpha * 4.0 ** np.arange(-1, 4)
-        alphas = around if settings.alpha is None else np.array([settings.alpha])
         sigma = compiled(settings.basis, learned.coefficients)
-        found = sketch_losses(sigma, learned.metric, alphas, self.sketch, settings.fit_intercept)
-        return float(found.min())
+        ridge = SketchRidge(sigma, learned.metric, self.sketch, settings.fit_intercept)
+        if settings.alpha is not None:
+            return ridge.loss(settings.alpha)
+        return ridge.lowest(learned.alpha * 4.0 ** np.arange(-1, 4), 1)[1]
 
     @property
     def _fixed(self) -> bool:

@@ -20,6 +20,7 @@ from rflaf.fitting.members import (
     InputsOnce,
     Member,
     Seat,
+    few_rows,
     learn_members,
     mix_teams,
     out_of_fold,
@@ -30,7 +31,7 @@ from rflaf.fitting.members import (
     weighted,
 )
 from rflaf.fitting.scaling import column_moments
-from rflaf.fitting.settings import FEW_ROWS, FitSettings
+from rflaf.fitting.settings import FitSettings
 from rflaf.fused.threads import use_threads
 from rflaf.rows import ArrayRows, Block, Rows, Sample
 from rflaf.solvers.features import check_finite, project
@@ -139,7 +140,8 @@ def fit_classification(rows: Rows, settings: FitSettings, grows: bool = False) -
     codes, weights = encoding.encode(sample.y, sample.weights)
     coded = replace(sample, y=codes, weights=weights).where(weights > 0)
     # of all rows as many count as of the sample's
-    settings = resolve(settings, round(sample.used * len(coded.y) / len(sample.y)), False)
+    used = round(sample.used * len(coded.y) / len(sample.y))
+    settings = resolve(settings, used, False, few_rows(coded))
     plan = plan_folds(coded, settings)
     fold = plan.folds(coded.keys)
     budget.check_fit(
@@ -153,7 +155,7 @@ def fit_classification(rows: Rows, settings: FitSettings, grows: bool = False) -
         if grows:
             seats = [seat for seat in seats if not seat.layer.linear]
         task = _Task(coded, fold, plan, encoding, spread, settings)
-        if sample.whole and len(coded.y) < FEW_ROWS:
+        if sample.whole and not settings.holds_out:
             solutions = [_solve_few(seats[0].layer, task)]
         else:
             solutions = _solve(seats, None if sample.whole else rows, task)

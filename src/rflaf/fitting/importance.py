@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from rflaf import fused
 from rflaf.fitting.members import Member
 from rflaf.fused.threads import parallel
-from rflaf.solvers.features import project
+from rflaf.solvers.features import as_array, project
 
 Array = NDArray[Any]
 
@@ -57,7 +56,7 @@ class _Shuffled:
     def __init__(self, member: Member, rows: Any, order: Array, unit: Array) -> None:
         layer = member.layer
         inputs = layer.inputs(rows)
-        self._inputs = inputs.toarray() if sparse.issparse(inputs) else inputs
+        self._inputs = as_array(inputs)
         self._w, self._sigma, self._order = layer.components, layer.sigma, order
         self._z = project(self._inputs, self._w)
         columns = np.argsort(layer.form.origin, kind="stable")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf.fitting.scaling import column_moments, standardise
+from rflaf.fused.binned import Bins
 
 Array = NDArray[Any]
 
@@ -17,52 +18,12 @@ FORMS = ("raw", "both", "ranks", "bins")
 _BINS = 24  # of a column, at most,
 _MOST_BINS = 512  # and of all columns together
 _FEWEST_BINS = 4  # of a column with many values; with fewer, bins tell too little
-_CHUNK = 4096  # rows that are cut into bins at once
+_MOST_STANDARDISED = 4096  # rows that bins are standardised by
+_LEAST_SCALE = 1e-3  # of a bin with a rare value in it, or float32 could not hold its sums
 _KNOTS = 65  # quantiles that a column's ranks are read from
 _FEWEST = 5  # different values that a column needs for its ranks to be another thing
 _MOST_MEASURED = 100_000  # rows that quantiles are taken of
 _EDGE = np.sqrt(3.0)  # ranks lie in [-sqrt(3), sqrt(3)], where they have unit variance
-
-
-@dataclass(frozen=True)
-class Bins:
-    """Columns cut at quantiles: how far a value has come through each bin, standardised.
-
-    A value is 1 in the bins below its own, 0 in those above, and rises from 0 to 1 within. Two
-    values are then as far apart as the number of rows between them, and no farther than the
-    square root of it: functions of bins may change fast in many places, as trees do. A scale for
-    each bin, which a diagonal metric learns, is a learned warp of the column. Beyond the first and
-    the last quantile of the fit values are the same as there.
-
-    Attributes
-    ----------
-    column : array of int
-        Of each bin.
-    low, width : array
-        Where a bin starts, and how wide it is.
-    mean, scale : array
-        What is subtracted from the place in a bin, and what it is divided by.
-    """
-
-    column: NDArray[np.intp]
-    low: Array
-    width: Array
-    mean: Array
-    scale: Array
-
-    def __call__(self, x: Array, dtype: Any) -> Array:
-        out = np.empty((len(x), len(self.column)), dtype)
-        for start in range(0, len(x), _CHUNK):
-            at = slice(start, start + _CHUNK)
-            out[at] = (self._places(x[at]) - self.mean) / self.scale
-        return out
-
-    def _places(self, x: Array) -> Array:
-        found = x[:, self.column].astype(np.float64)
-        with np.errstate(over="ignore"):  # beyond all bins by far: clipped
-            found -= self.low
-            found /= self.width
-        return np.clip(found, 0, 1, out=found)
 
 
 def measure_bins(x: Array, ranked: NDArray[np.intp]) -> Bins | None:
@@ -72,14 +33,15 @@ def measure_bins(x: Array, ranked: NDArray[np.intp]) -> Bins | None:
         return None
     x = x[:: -(-x.shape[0] // _MOST_MEASURED)]
     edges = [np.unique(np.quantile(x[:, j], np.linspace(0, 1, most + 1))) for j in ranked]
-    edges = [each.astype(np.float64) for each in edges]
-    column = np.repeat(ranked, [len(each) - 1 for each in edges])
-    low = np.concatenate([each[:-1] for each in edges])
-    width = np.concatenate([np.diff(each) for each in edges])
-    found = Bins(column, low, width, np.zeros(len(low)), np.ones(len(low)))
-    places = found._places(x[:: -(-len(x) // _CHUNK)])
+    starts = np.cumsum([0] + [len(each) for each in edges])
+    together = np.concatenate(edges).astype(np.float64)
+    count = len(together) - len(edges)
+    bins = Bins(ranked.astype(np.int64), starts, together, np.zeros(count), np.ones(count))
+    some = x[:: -(-len(x) // _MOST_STANDARDISED)]
+    places = bins(some, np.zeros((len(some), 0))).toarray()
     scale = places.std(axis=0)
-    return replace(found, mean=places.mean(axis=0), scale=np.where(scale > 0, scale, 1.0))
+    scale = np.where(scale > 0, np.maximum(scale, _LEAST_SCALE), 1.0)
+    return replace(bins, mean=places.mean(axis=0), scale=scale)
 
 
 @dataclass(frozen=True)
@@ -150,14 +112,14 @@ class InputForm:
         return not self.mean.any() and (self.name == "raw" or not len(self.ranked))
 
     def __call__(self, x: Any, dtype: Any) -> Any:
-        """Inputs as the layer takes them."""
+        """Inputs as the layer takes them: an array, a sparse matrix or a `BinnedMatrix`."""
         if sparse.issparse(x) and not self.stays_sparse:
             x = x.toarray()
         cut = self._cut
         if cut is not None:
             at = self._plain
             plain = standardise(x[:, at], self.mean[at], self.scale[at], dtype)
-            return np.hstack([plain, cut(x, dtype)])
+            return cut(x, plain)
         plain = standardise(x, self.mean, self.scale, dtype)
         if self.name in ("raw", "bins") or not len(self.ranked):
             return plain

@@ -12,7 +12,7 @@ from rflaf import fused
 from rflaf.activation import Activation
 from rflaf.bases import Basis, Polynomial
 from rflaf.fitting.inputs import InputForm
-from rflaf.fitting.settings import FEW_ROWS, Choice, FitSettings
+from rflaf.fitting.settings import Choice, FitSettings
 from rflaf.fused.threads import parallel
 from rflaf.progress import Progress
 from rflaf.projection import draw
@@ -22,6 +22,8 @@ from rflaf.solvers.starts import FILL, Kind, Learned, LearnSettings, start_on_fe
 from rflaf.solvers.varpro import TURNS, learn_activation
 
 Array = NDArray[Any]
+
+_LEARNABLE = 30  # rows of a member; with fewer the activation is the best of a few
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,8 @@ def learn_layers(
     places = [(c, k) for c in range(len(chosen)) for k in range(len(held_folds))]
     layers: list[Any] = [None] * len(places)
     total = len(places) * settings.max_iter
+    least = min(int(np.count_nonzero(fold != held)) for held in held_folds)
+    few = not settings.holds_out or least < _LEARNABLE  # for all, so that they are of one kind
     with Progress("learning the activation", total, settings.verbose) as progress:
 
         def task(i: int) -> None:
@@ -131,7 +135,7 @@ def learn_layers(
             # one model alone has the threads for two sketches at once
             rule = learn_settings(settings, sketches=2 if len(places) == 1 else 1)
             layers[i] = learn_layer(
-                rows.at(at), inputs, chosen[c], settings, rule, rng, start, progress.step
+                rows.at(at), inputs, chosen[c], settings, rule, rng, few, start, progress.step
             )
 
         parallel(task, len(places))
@@ -145,17 +149,20 @@ def learn_layer(
     settings: FitSettings,
     rule: LearnSettings,
     rng: np.random.Generator,
+    few: bool,
     start: Learned | None = None,
     callback: Any = None,
 ) -> FittedLayer:
-    """Learn on rows of positive weight."""
-    few = len(rows.weights) < FEW_ROWS
+    """Learn on rows of positive weight, which may be too `few` for more than a choice."""
     dtype = np.float64 if few and rows.x.dtype == np.float64 else np.float32
     form = replace(inputs, name=choice.form)
     x = form(rows.x, dtype)
     w = draw(settings.projection, x.shape[1], settings.components, rng, dtype)
     problem = Problem(x, rows.y.astype(dtype), rows.weights, w, form.scales)
-    learned = _learn(problem, choice, settings, rule, rng, start, callback)
+    if few and settings.max_iter:
+        learned = start_on_few_rows(problem, settings.basis, choice.kind, rule)
+    else:
+        learned = _learn(problem, choice, settings, rule, rng, start, callback)
     kind = choice.kind
     if np.ndim(learned.metric) == 1 and kind == "full":  # few rows: no more than scales
         kind = "diagonal" if settings.max_iter else "none"
@@ -188,8 +195,6 @@ def _learn(
     d = problem.x.shape[1]
     if not settings.max_iter:
         return not_learned(settings, d)
-    if len(problem.weights) < FEW_ROWS:
-        return start_on_few_rows(problem, basis, kind, rule)
     if kind == "none" and (not basis.learnable or given is not None):
         return not_learned(settings, d)
     turns = None

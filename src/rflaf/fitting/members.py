@@ -24,10 +24,10 @@ from rflaf.fitting.budget import gram_fits
 from rflaf.fitting.choosing import MOST_INPUTS, choices, choose_forms
 from rflaf.fitting.inputs import InputForm, measure_inputs
 from rflaf.fitting.learn import Examples, FittedLayer, learn_layers, linear_layer
-from rflaf.fitting.settings import FEW_ROWS, FitSettings
+from rflaf.fitting.settings import FitSettings
 from rflaf.rows import Sample
 from rflaf.rows.sample import Keys, fold_cuts, fold_numbers
-from rflaf.solvers.features import project, row_rotation
+from rflaf.solvers.features import as_array, project, row_rotation
 
 Array = NDArray[Any]
 
@@ -36,6 +36,7 @@ _COMPONENTS = ((2000, 500), (10_000, 1000), (30_000, 2000))  # likewise; beyond 
 _LEAST_STEPS = 8
 _ROWS_PER_STEP, _ROWS_PER_STEP_ALONE = 100, 50  # few rows gain nothing by many steps of learning
 _PARTS, _LEAST_PART = 20, 0.1  # that weights are made of; a team with less does not pay
+_FEW_ROWS, _COUNTED = 20, 100  # fewer cannot be held out; among so many, equal ones count once
 _LEAST_HELD = 100  # rows to choose by, or a third of all
 
 
@@ -144,8 +145,23 @@ class FoldPlan:
         return intervals if self.of_interval is None else self.of_interval[intervals]
 
 
-def resolve(settings: FitSettings, n: int, wide: bool) -> FitSettings:
-    """Settings with numbers in place of None, for n rows; wide models have one member."""
+def few_rows(sample: Sample) -> bool:
+    """Whether there are too few rows for some to be held out.
+
+    Equal rows are one: a row of weight 2 is the same as two rows.
+    """
+    n = len(sample.weights)
+    if _FEW_ROWS <= n <= _COUNTED:
+        both = np.hstack([as_array(sample.x), sample.y.reshape(n, -1)])
+        n = len(np.unique(both, axis=0))
+    return n < _FEW_ROWS
+
+
+def resolve(settings: FitSettings, n: int, wide: bool, few: bool = False) -> FitSettings:
+    """Settings with numbers in place of None, for n rows, which may be too few to hold any out.
+
+    Wide models have one member.
+    """
     m, members = settings.n_components, settings.n_members
     free = members is None and settings.input_form == "auto" and settings.max_iter > 0
     if m is None:
@@ -158,8 +174,9 @@ def resolve(settings: FitSettings, n: int, wide: bool) -> FitSettings:
     return replace(
         settings,
         n_components=m,
-        n_members=1 if n < FEW_ROWS else members,
-        mixes=n >= FEW_ROWS and not wide and free,
+        n_members=1 if few else members,
+        mixes=free and not (few or wide),
+        holds_out=not few,
         max_iter=min(settings.max_iter, _LEAST_STEPS + n // rows_per_step),
     )
 
@@ -174,7 +191,7 @@ def plan_folds(sample: Sample, settings: FitSettings, most_held: int | None = No
             f"'groups' must have 2 groups with a positive weight, or more, for rows to be held "
             f"out. Got {len(keys)} for {n} rows."
         )
-    if n < FEW_ROWS:
+    if not settings.holds_out:
         return FoldPlan(sample.keys[:0], [-1])
     if members > n // 2:
         raise ValueError(

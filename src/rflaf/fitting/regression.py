@@ -17,6 +17,7 @@ from rflaf.fitting.members import (
     InputsOnce,
     Member,
     Seat,
+    few_rows,
     learn_members,
     mix_teams,
     out_of_fold,
@@ -115,7 +116,7 @@ def fit_regression(rows: Rows, settings: FitSettings, keep_sums: bool = False) -
         and budget.gram_fits(m, max_bytes)
     ):
         wide = False
-    settings = resolve(settings, sample.used, wide)
+    settings = resolve(settings, sample.used, wide, few_rows(sample))
     if wide and settings.n_members != 1:
         raise ValueError(f"solver='cg' takes n_members=1. Got n_members={settings.n_members}.")
     plan = plan_folds(sample, settings, _MOST_HELD if wide else None)

@@ -13,8 +13,6 @@ from rflaf.solvers.starts import Kind, Learned
 
 Array = NDArray[Any]
 
-FEW_ROWS = 100  # below this nothing can be held out, and the activation is not learned
-
 
 @dataclass(frozen=True)
 class Choice:
@@ -61,6 +59,8 @@ class FitSettings:
         None: what the number of rows suggests.
     mixes : bool
         Whether members may have different forms of the inputs, and a linear model join them.
+    holds_out : bool
+        Whether there are rows enough for some to be held out.
     """
 
     n_components: int | None
@@ -85,6 +85,7 @@ class FitSettings:
     input_form: str = "auto"
     n_jobs: int | None = None
     mixes: bool = False
+    holds_out: bool = True
 
     @property
     def plain_form(self) -> str:

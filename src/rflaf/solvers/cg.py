@@ -107,13 +107,13 @@ class Descent:
         """One iteration; returns how far each column of V has moved along the direction p."""
         product = self.system.product(self.p) + self.alpha * self.p
         curve = np.einsum("mc,mc->c", self.p, product)
-        length = np.where(curve > 0, self.size / np.maximum(curve, 1e-300), 0.0)
+        length = _ratio(self.size, curve)
         self.moved, before = self.p, self.r
         self.v = self.v + length * self.p
         self.r = self.r - length * product
         z = self.precondition(self.r)
         change = np.einsum("mc,mc->c", self.r - before, z)
-        turn = np.where(self.size > 0, change / np.maximum(self.size, 1e-300), 0.0)
+        turn = _ratio(change, self.size)
         self.p = z + np.maximum(turn, 0.0) * self.p
         self.size = np.einsum("mc,mc->c", self.r, z)
         return length
@@ -345,6 +345,12 @@ def _converge(state: Descent, settings: WideSettings, max_iter: int, callback: C
     losses = state.losses()
     loss = float(losses.mean())
     return {"alpha": state.alpha, "loss": loss, "losses": losses.tolist(), "steps": count}
+
+
+def _ratio(top: Float64, bottom: Float64) -> Float64:
+    """top / bottom; 0 where there is nothing to divide by."""
+    there = bottom > 1e-300 * np.maximum(np.abs(top), 1.0)
+    return np.divide(top, bottom, out=np.zeros_like(top), where=there)
 
 
 def _tell(callback: Callback, state: Descent, loss: float) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import fused
+from rflaf.fused.binned import BinnedMatrix
 from rflaf.solvers.linalg import factorise, whiten
 
 Array = NDArray[Any]
@@ -56,10 +57,22 @@ class Workspace:
 
 
 def project(x: Any, w: Array, out: Array | None = None) -> Array:
-    """Z = X W for dense or sparse X, into `out` where it is given."""
+    """Z = X W for dense or sparse X or one in bins, into `out` where it is given."""
+    if isinstance(x, BinnedMatrix):
+        return x.project(x.tables(w), out)
     if out is None or sparse.issparse(x):
         return np.asarray(x @ w)
     return np.matmul(x, w, out=out)
+
+
+def pull_back(x: Any, slopes: Array) -> Array:
+    """X' slopes, for any kind of X."""
+    return x.pull_back(slopes) if isinstance(x, BinnedMatrix) else np.asarray(x.T @ slopes)
+
+
+def as_array(x: Any) -> Array:
+    """The numbers of any kind of X, for a few rows."""
+    return x.toarray() if sparse.issparse(x) or isinstance(x, BinnedMatrix) else x
 
 
 def features(

@@ -17,7 +17,7 @@ from scipy.special import log_softmax
 
 from rflaf.rows import Block
 from rflaf.solvers.lbfgs import minimise
-from rflaf.solvers.linalg import factorise, solve_factored, whiten
+from rflaf.solvers.linalg import factorise, solve_factored, unwhiten, whiten
 from rflaf.solvers.softmax import Features, Objective
 
 Array = NDArray[Any]
@@ -122,7 +122,7 @@ def add_rows(known: KnownWeights, objective: Objective, alpha: float | None = No
         loss = (more * loss + 0.5 * float(np.sum(moved * pull))) / total
         return loss, whiten(factor, (more * by_v + pull) / total)
 
-    start = factor.T @ known.v
+    start = unwhiten(factor, known.v)
     found = minimise(value, start, _FINE, _MOST_STEPS, least=1)[0]
     v = whiten(factor, found, transposed=True)
     curvature = known.curvature + more * objective.curvature(v)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.linalg import cython_lapack
 
 Float64 = NDArray[np.float64]
 _LEAST = 1e-11  # of the mean of the diagonal: the first floor that is tried
@@ -17,35 +19,67 @@ def factorise(matrix: Float64, floor: float = 0.0) -> Float64:
     """The lower Cholesky factor of a symmetric matrix, with `floor` added to its diagonal.
 
     Where rounding has made the matrix indefinite, the floor is raised tenfold until it serves. The
-    diagonal of `matrix` is overwritten.
+    factor takes the memory of `matrix`; what lies above its diagonal is of no account.
     """
+    matrix = np.ascontiguousarray(matrix, np.float64)
     diagonal = matrix.diagonal().copy()
     least = _LEAST * float(np.mean(np.abs(diagonal))) + 1e-30
     at = np.diag_indices(len(matrix))
     while np.isfinite(least) and np.isfinite(floor):  # LAPACK takes NaN for an answer
         matrix[at] = diagonal + floor
-        try:
-            return np.asarray(np.linalg.cholesky(matrix))  # lets other threads run, unlike scipy's
-        except np.linalg.LinAlgError:
-            floor = max(10 * floor, least)
+        if _cholesky(matrix):
+            return matrix.T
+        for row in range(len(matrix) - 1):  # as it was, from the triangle that is still there
+            matrix[row, row + 1 :] = matrix[row + 1 :, row]
+        floor = max(10 * floor, least)
     raise ValueError("The matrix to factorise is not finite.")
+
+
+def _lapack(name: str) -> Any:
+    """A function of the LAPACK that scipy brings, called without the GIL.
+
+    scipy's own call of it keeps the GIL, and numpy's takes half as long again for its copies.
+    """
+    capsule = cython_lapack.__pyx_capi__[name]  # its integers are C ints, as scipy documents
+    signature = ctypes.pythonapi.PyCapsule_GetName
+    signature.restype, signature.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    arguments = [ctypes.c_char_p, *[ctypes.c_void_p] * 4]
+    return ctypes.CFUNCTYPE(None, *arguments)(pointer(capsule, signature(capsule)))
+
+
+_dpotrf = _lapack("dpotrf")
+
+
+def _cholesky(matrix: Float64) -> bool:
+    """Put the transposed factor in the upper triangle; False where there is none."""
+    n, info = ctypes.c_int(len(matrix)), ctypes.c_int(0)
+    size = ctypes.byref(n)
+    _dpotrf(b"L", size, matrix.ctypes.data, size, ctypes.byref(info))  # by columns
+    return info.value == 0
 
 
 def solve_factored(factor: Float64, right: Any) -> Float64:
     """The solution of the system whose matrix was factorised."""
     right = np.asarray(right, np.float64)
-    return linalg.cho_solve((factor.T, False), right, check_finite=False)  # no copy of the factor
+    return linalg.cho_solve((factor, True), right, check_finite=False)
 
 
 def solve_positive(matrix: Float64, right: Any, floor: float = 0.0) -> Float64:
-    """Solve with a symmetric matrix that should be positive definite; its diagonal is lost."""
+    """Solve with a symmetric matrix that should be positive definite; it is lost."""
     return solve_factored(factorise(matrix, floor), right)
 
 
 def whiten(factor: Float64, right: Any, transposed: bool = False) -> Float64:
     """L^-1 right, or L'^-1 right, where L is the lower factor."""
-    trans = "N" if transposed else "T"
-    return linalg.solve_triangular(factor.T, right, lower=False, trans=trans, check_finite=False)
+    trans = "T" if transposed else "N"
+    return linalg.solve_triangular(factor, right, lower=True, trans=trans, check_finite=False)
+
+
+def unwhiten(factor: Float64, right: Any) -> Float64:
+    """L' right."""
+    return np.asarray(np.tril(factor).T @ right)
 
 
 def refine(

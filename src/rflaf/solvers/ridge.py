@@ -72,7 +72,8 @@ class NormalEquations:
             self.weight += float(np.sum(weights, dtype=np.float64))
         add_gram(self.gram, left)
         self.single |= phi.dtype == np.float32
-        self.moment += phi.T @ weighted_y.astype(phi.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):  # `solve` tells
+            self.moment += phi.T @ weighted_y.astype(phi.dtype)
         self.square += np.einsum("nc,nc->c", y, weighted_y, dtype=np.float64)
         self.rows += len(y) if weights is None else int(np.count_nonzero(weights))
 
@@ -129,7 +130,8 @@ def add_gram(gram: Float64, left: Array) -> None:
 
     def task(k: int) -> None:
         a, b = tiles[k]
-        part = left[:, a].T @ left[:, b]
+        with np.errstate(over="ignore", invalid="ignore"):
+            part = left[:, a].T @ left[:, b]
         gram[a, b] += part
         if a != b:
             gram[b, a] += part.T

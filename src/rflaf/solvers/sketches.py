@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import fused
-from rflaf.solvers.features import Workspace, apply_metric, check_finite, features, project
+from rflaf.solvers.features import (
+    Workspace,
+    apply_metric,
+    check_finite,
+    features,
+    project,
+    pull_back,
+)
 from rflaf.solvers.linalg import factorise, refine, solve_factored
 
 Array = NDArray[Any]
@@ -55,7 +62,7 @@ class Problem:
 
     Attributes
     ----------
-    x : array or sparse matrix, n × d
+    x : array, sparse matrix or BinnedMatrix, n × d
         Inputs, each column of about unit scale.
     y : array, n × C
         Targets, centred and of about unit scale.
@@ -144,7 +151,7 @@ def held_out_loss(
         return loss, coefficients, np.zeros(()), log_alpha
     slope_fit = fused.slope(sigma, z_fit, from_fit, out=z_fit)
     slope_held = fused.slope(sigma, z_held, from_held, out=z_held)
-    by_input = np.asarray(sketch.x_fit.T @ slope_fit) + np.asarray(sketch.x_held.T @ slope_held)
+    by_input = pull_back(sketch.x_fit, slope_fit) + pull_back(sketch.x_held, slope_held)
     if np.ndim(metric) == 2:
         return loss, coefficients, by_input @ sketch.projection.T, log_alpha
     return loss, coefficients, np.einsum("dm,dm->d", by_input, sketch.projection), log_alpha

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from rflaf import fused
-from rflaf.solvers.features import apply_metric, check_finite, features, project
+from rflaf.solvers.features import apply_metric, as_array, check_finite, features, project
 from rflaf.solvers.gcv import gcv_losses, spectrum_of_rows
 from rflaf.solvers.ridge import NormalEquations
 from rflaf.solvers.sketches import Problem, Sketch
@@ -61,8 +61,8 @@ class LearnSettings:
         Penalties on the activation: times the mean |a|, and times the mean squared second
         difference of a, for a of unit mean square.
     max_iter, tol : int, float
-        Steps in all; a round of them that lowers the loss by less than `tol`, relatively, is the
-        last of its size.
+        Steps in all; those of one size of sketches end when 32 of them lower the loss by less than
+        `tol`, relatively.
     sketches : int
         Of a step; they are computed at once.
     """
@@ -88,13 +88,13 @@ def start_on_sketch(
     sketch: Sketch, basis: Any, kind: Kind, settings: LearnSettings, scales: Array | None
 ) -> Learned:
     """The best of a few activations, scales and penalties, judged on one small sketch."""
-    penalties = _ALPHAS if settings.alpha is None else np.array([settings.alpha])
-    best, chosen = np.inf, None
+    alphas = _ALPHAS if settings.alpha is None else np.array([settings.alpha])
+    best, chosen, at = np.inf, None, len(alphas) // 2
     for a, metric in _candidates(basis, settings.coefficients, kind, sketch.x_fit.shape[1], scales):
-        sigma = compiled(basis, a)
-        losses = sketch_losses(sigma, metric, penalties, sketch, settings.fit_intercept)
-        if chosen is None or losses.min() < best:
-            best, chosen = losses.min(), Learned(a, metric, float(penalties[losses.argmin()]))
+        ridge = SketchRidge(compiled(basis, a), metric, sketch, settings.fit_intercept)
+        place, loss = ridge.lowest(alphas, at)
+        if chosen is None or loss < best:
+            best, chosen, at = loss, Learned(a, metric, float(alphas[place])), place
     assert chosen is not None
     return chosen
 
@@ -102,7 +102,7 @@ def start_on_sketch(
 def start_on_few_rows(problem: Problem, basis: Any, kind: Kind, settings: LearnSettings) -> Learned:
     """The best of the same, by generalised cross-validation over all rows.
 
-    For rows too few to hold any out, and too few for more than a scale of each input's own.
+    For rows too few to learn from in sketches, and for more than a scale of each input's own.
     """
     if kind == "full":
         kind = "diagonal"
@@ -136,30 +136,59 @@ def _distinct_rows(x: Any, y: Float64, weights: Array) -> tuple[Array, Float64, 
     So that a row of weight 2 is the same as two rows, and the weights' unit is of no account.
     """
     used = weights > 0
-    x = x[used].toarray() if sparse.issparse(x) else x[used]
+    x = as_array(x[used])
     both, place = np.unique(np.hstack([x, y[used]]), axis=0, return_inverse=True)
     total = np.zeros(len(both))
     np.add.at(total, place.ravel(), weights[used] / weights.max())
     return both[:, : x.shape[1]].astype(x.dtype), both[:, x.shape[1] :], total
 
 
-def sketch_losses(
-    sigma: fused.Sigma, metric: Array, alphas: Array, sketch: Sketch, fit_intercept: bool
-) -> Float64:
-    """The held-out error for several penalties; infinite where the features overflow."""
-    w = apply_metric(metric, sketch.projection).astype(sketch.projection.dtype)
-    sums = []
-    for x, y, share in (sketch[:3], sketch[3:6]):
-        sums.append(NormalEquations.empty(w.shape[1], y.shape[1]))
+class SketchRidge:
+    """Ridge solutions on the rows of a sketch, and their errors on its other rows."""
+
+    def __init__(
+        self, sigma: fused.Sigma, metric: Array, sketch: Sketch, fit_intercept: bool
+    ) -> None:
+        w = apply_metric(metric, sketch.projection).astype(sketch.projection.dtype)
         with np.errstate(over="ignore", invalid="ignore"):
-            phi = features(sigma, project(x, w))
-        largest = float(np.abs(phi).max())
-        if not largest < 1e100:
-            return np.full(len(alphas), np.inf)
-        # products of float32 are faster, and overflow sooner
-        sums[-1].add(phi if largest < 1e12 else phi.astype(np.float64), y, share)
-    fit, held = sums
-    return np.array([held.loss(fit.solve(a, fit_intercept)).mean() for a in alphas])
+            phi = features(sigma, project(sketch.x_fit, w))
+            self._held = features(sigma, project(sketch.x_held, w))
+        largest = max(float(np.abs(part).max()) for part in (phi, self._held))
+        self._finite = largest < 1e100
+        self._sums = NormalEquations.empty(w.shape[1], sketch.y_fit.shape[1])
+        if self._finite:  # products of float32 are faster, and overflow sooner
+            phi = phi if largest < 1e12 else phi.astype(np.float64)
+            self._sums.add(phi, sketch.y_fit, sketch.weights_fit)
+        self._y, self._fit_intercept = sketch.y_held, fit_intercept
+        self._share = sketch.weights_held / sketch.weights_held.sum()
+
+    def loss(self, alpha: float) -> float:
+        """The held-out error for a penalty; infinite where the features overflow."""
+        if not self._finite:
+            return np.inf
+        error = self._held @ self._sums.solve(alpha, self._fit_intercept) - self._y
+        return float(self._share @ np.mean(error**2, axis=1))
+
+    def lowest(self, alphas: Array, start: int) -> tuple[int, float]:
+        """Which of some penalties in order is best, and its error, walking from one of them."""
+        return lowest(lambda k: self.loss(float(alphas[k])), start, len(alphas))
+
+
+def lowest(loss: Callable[[int], float], start: int, count: int) -> tuple[int, float]:
+    """Where a loss is least among 0, ..., count - 1, and how large it is there.
+
+    Walks from `start` while the loss falls.
+    """
+    best, least = start, loss(start)
+    for direction in (1, -1):
+        while 0 <= best + direction < count:
+            found = loss(best + direction)
+            if not found < least:
+                break
+            best, least = best + direction, found
+        if best != start:
+            break
+    return best, least
 
 
 def turn_metric(
@@ -184,14 +213,19 @@ def turn_metric(
     sigma = compiled(basis, state.coefficients)
     around = np.clip(state.alpha * 10.0 ** np.arange(-1, 2), _ALPHAS[0], _ALPHAS[-1])
     alphas = around if settings.alpha is None else np.array([settings.alpha])
-    best, chosen = np.inf, state
-    for grown in _GROWN:
-        metric = root * (grown * before / size)
-        losses = sketch_losses(sigma, metric, alphas, judge, settings.fit_intercept)
-        if losses.min() < best:
-            alpha = float(alphas[losses.argmin()])
-            best, chosen = losses.min(), Learned(state.coefficients, metric, alpha)
-    return chosen
+    middle = len(alphas) // 2
+    metrics = [root * (grown * before / size) for grown in _GROWN]
+    ridges: dict[int, SketchRidge] = {}
+
+    def loss(k: int) -> float:
+        ridges[k] = SketchRidge(sigma, metrics[k], judge, settings.fit_intercept)
+        return ridges[k].loss(float(alphas[middle]))
+
+    grown, least = lowest(loss, len(_GROWN) // 2, len(_GROWN))
+    if not np.isfinite(least):
+        return state
+    place, _ = ridges[grown].lowest(alphas, middle)
+    return Learned(state.coefficients, metrics[grown], float(alphas[place]))
 
 
 def _gradient_products(sketch: Sketch, basis: Any, state: Learned, fit_intercept: bool) -> Float64:

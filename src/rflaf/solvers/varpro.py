@@ -9,15 +9,16 @@ few columns it sees, and the gain does not carry over to the others. A step take
 of a fixed number of sketches, which are computed at once, a thread each; how many threads there are
 changes no bit.
 
-The metric starts from the gradients of a first solution (`starts.turn_metric`). Steps then come in
-rounds, with small sketches first, and those of one size end when a round gains too little.
+The metric starts from the gradients of a first solution (`starts.turn_metric`). Then come steps
+with small sketches first and larger ones later; those of one size end sooner when they gain too
+little. The rate rises over a few steps, and falls from then to the last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,15 +27,15 @@ from scipy import sparse
 
 from rflaf.fused.threads import parallel
 from rflaf.solvers.adam import Adam, penalty_gradient
-from rflaf.solvers.features import project
-from rflaf.solvers.sketches import Problem, Sampler, Size, held_out_loss
+from rflaf.solvers.features import as_array, project
+from rflaf.solvers.sketches import Problem, Sampler, Size, Sketch, held_out_loss
 from rflaf.solvers.starts import (
     FILL,
     Kind,
     Learned,
     LearnSettings,
+    SketchRidge,
     compiled,
-    sketch_losses,
     start_on_sketch,
     turn_metric,
 )
@@ -45,27 +46,34 @@ Record = dict[str, float]
 Callback = Callable[[Record], None] | None
 
 TURNS = 3  # of the metric by the gradients of the solution, before the first step
-_ROUND = 32  # steps
+_RATE = 0.1  # of the first step; relative to the size of what moves
+# Over the first steps the rate rises: Adam's first moves are no more than signs of gradients, all
+# of them noisy, and at the whole rate they throw a good start away.
+_RISE = 8
+_ROUND = 32  # steps whose gain is looked at
 
 
 class Stage(NamedTuple):
     """Steps on sketches of one size.
 
-    `work` is about rows × features², `rate` that of the steps, `share` how many of all there are.
+    `work` is about rows × features², `share` how many of all steps there are.
     """
 
     work: float
-    rate: float
     share: float
 
 
-# Many steps on small sketches learn more than a few on large ones that take as long,
-_STAGES = (Stage(3e7, 0.1, 0.5), Stage(4e8, 0.05, 0.4), Stage(4e9, 0.05, 0.1))
-# but for functions so smooth that the error is for want of features: a few have another optimum
-_FINE_STAGES = (Stage(4e8, 0.1, 0.2), Stage(4e9, 0.05, 0.25))
-_MUCH_LESS = 0.5  # of the loss on small sketches, where that is so
+# Many steps on small sketches learn more than a few on large ones that take as long.
+_STAGES = (Stage(3e7, 0.5), Stage(4e8, 0.4))
+_LAST = Stage(1e9, 0.1)
+# Models with many features are worth more than that.
+_LAST_OF_MANY, _MANY = Stage(2e9, 0.15), 2000
+# Where large sketches have this much less of the loss of small ones, the error is for want of
+# features, and sketches with few of them have another optimum.
+_LAST_OF_FEW, _MUCH_LESS = Stage(4e9, 0.1), 0.7
 _LONG = 32  # steps, with fewer of them there is nothing to plan
-_WIDE_STAGES = (Stage(4e8, 0.1, 0.4), Stage(6e9, 0.05, 0.3), Stage(3.2e10, 0.05, 0.3))
+_WIDE_STAGES = (Stage(4e8, 0.4), Stage(6e9, 0.3), Stage(3.2e10, 0.3))
+_LEAST = 200  # features of a sketch, or all: with fewer of them weak inputs are not seen
 _NARROW = 5000  # features; more of them are worth larger sketches
 _MOST_FILL = 1.2  # standard deviation of Z on a grid like [-2, 2]
 _MOST_TARGETS = 12  # more are mixed down to this many, at random, while the activation is learned
@@ -111,16 +119,14 @@ def learn_activation(
     state = start if settings.alpha is None else replace(start, alpha=settings.alpha)
     for _ in range(turns if kind != "none" else 0):
         state = turn_metric(sampler.draw(first), sampler.draw(first), basis, state, settings)
-    history: list[Record] = []
-    shares = 0.0
-    for stage in _plan_stages(state, sampler, basis, settings, (n, m)):
-        size = sketch_size(n, m, stage.work)
-        before, shares = round(settings.max_iter * shares), shares + stage.share
-        most = round(settings.max_iter * shares) - before
-        state = _rounds(
-            state, size, stage.rate, most, sampler, basis, kind, settings, history, callback
-        )
-    return Learned(state.coefficients, state.metric, state.alpha, history)
+    descent = _Descent(state, sampler, basis, kind, settings, callback)
+    stages = _plan_stages(state, sampler, basis, settings, (n, m))
+    ends = np.cumsum([0.0, *(stage.share for stage in stages)])
+    ends /= ends[-1]
+    steps = np.diff(np.round(settings.max_iter * ends).astype(int)).tolist()
+    for stage, count, way in zip(stages, steps, pairwise(ends.tolist())):
+        descent.run(sketch_size(n, m, stage.work), count, way)
+    return descent.learned
 
 
 def _plan_stages(
@@ -130,46 +136,16 @@ def _plan_stages(
     n, m = shape
     if m > _NARROW:
         return _WIDE_STAGES
-    small, large = (sketch_size(n, m, s.work) for s in (_STAGES[0], _FINE_STAGES[-1]))
+    last = _LAST_OF_MANY if m > _MANY else _LAST
+    small, large = (sketch_size(n, m, stage.work) for stage in (_STAGES[0], _LAST_OF_FEW))
     if settings.max_iter < _LONG or large.features < 2 * small.features:
-        return _STAGES
-    sigma, alphas = compiled(basis, state.coefficients), np.array([state.alpha])
+        return *_STAGES, last
+    sigma, intercept = compiled(basis, state.coefficients), settings.fit_intercept
     losses = [
-        sketch_losses(sigma, state.metric, alphas, sampler.draw(size), settings.fit_intercept)[0]
+        SketchRidge(sigma, state.metric, sampler.draw(size), intercept).loss(state.alpha)
         for size in (small, large)
     ]
-    return _FINE_STAGES if losses[1] < _MUCH_LESS * losses[0] else _STAGES
-
-
-def _rounds(
-    state: Learned,
-    size: Size,
-    rate: float,
-    most: int,
-    sampler: Sampler,
-    basis: Any,
-    kind: Kind,
-    settings: LearnSettings,
-    history: list[Record],
-    callback: Callback,
-) -> Learned:
-    """Rounds of steps until one gains too little, or `most` steps are done."""
-    before = np.inf
-    while most > 0:
-        steps = min(_ROUND, most) if most >= 2 * _ROUND else most
-        most -= steps
-        first = len(history)
-        state = _descend(
-            state, size, rate, steps, sampler, basis, kind, settings, history, callback
-        )
-        losses = [record["loss"] for record in history[first:]]
-        if len(losses) < steps:
-            break
-        now = float(np.exp(np.mean(np.log(losses[-(steps // 2) :]))))
-        if now > (1 - settings.tol) * before:
-            break
-        before = now
-    return state
+    return *_STAGES, _LAST_OF_FEW if losses[1] < _MUCH_LESS * losses[0] else last
 
 
 def sketch_size(n: int, m: int, work: float) -> Size:
@@ -178,73 +154,96 @@ def sketch_size(n: int, m: int, work: float) -> Size:
     The work of a step is about rows × features², so that the whole takes seconds whatever n and M.
     """
     ratio = min(max(0.9 * n / m, 3.0), 12.0)
-    wide = int(min(m, (work / ratio) ** (1 / 3), max(0.55 * n / ratio, 50)))
+    wide = int(min(m, (work / ratio) ** (1 / 3), max(0.55 * n / ratio, _LEAST)))
     fit_rows = int(min(ratio * wide, 0.6 * n))
     return Size(wide, fit_rows, int(min(max(fit_rows // 3, 2000), 0.4 * n)))
 
 
-def _descend(
-    state: Learned,
-    size: Size,
-    rate: float,
-    steps: int,
-    sampler: Sampler,
-    basis: Any,
-    kind: Kind,
-    settings: LearnSettings,
-    history: list[Record],
-    callback: Callback,
-) -> Learned:
-    """Adam on log J with fresh sketches, and a rate that falls to zero along a cosine.
+class _Descent:
+    """Adam on log J with fresh sketches, and a rate that soon rises, then falls along a cosine.
 
     The logarithm keeps an unlucky sketch, whose J and gradient are many times the usual, from
     throwing away what was reached.
     """
-    length = FILL / np.sqrt(max(sampler.x.shape[1], 1))
-    height = float(np.sqrt(np.mean(state.coefficients**2)))
-    a, metric, log_alpha = state.coefficients, state.metric, np.log(state.alpha)
-    moves = Adam(rate * height), Adam(rate * length), Adam(2 * rate)
-    for step in range(steps):
-        sketches = [sampler.draw(size) for _ in range(settings.sketches)]
-        sigma, alpha = compiled(basis, a), float(np.exp(log_alpha))
-        found: list[Any] = [None] * len(sketches)
 
-        loss_of = partial(
-            held_out_loss,
-            sigma,
-            metric,
-            alpha,
-            fit_intercept=settings.fit_intercept,
-            learn_metric=kind != "none",
-        )
+    def __init__(
+        self,
+        start: Learned,
+        sampler: Sampler,
+        basis: Any,
+        kind: Kind,
+        settings: LearnSettings,
+        callback: Callback,
+    ) -> None:
+        self.learned = start = replace(start, history=[])
+        self._sampler, self._basis, self._kind = sampler, basis, kind
+        self._settings, self._callback = settings, callback
+        length = FILL / np.sqrt(max(sampler.x.shape[1], 1))
+        height = float(np.sqrt(np.mean(start.coefficients**2)))
+        self._moves = Adam(_RATE * height), Adam(_RATE * length), Adam(2 * _RATE)
 
-        def task(
-            k: int, loss_of: Any = loss_of, found: Any = found, sketches: Any = sketches
-        ) -> None:
-            found[k] = loss_of(sketches[k], space=sampler.spaces[k])
+    def run(self, size: Size, count: int, way: tuple[float, float]) -> None:
+        """Up to `count` steps, which are the part `way` of all."""
+        losses: list[float] = []
+        for step in range(count):
+            done = way[0] + (way[1] - way[0]) * step / count
+            risen = min(1.0, (len(self.learned.history) + 1) / _RISE)
+            loss = self._step(size, risen * float(np.cos(0.5 * np.pi * done)))
+            if not loss > 0:  # nothing is left to learn, as with a constant target
+                return
+            losses.append(np.log(loss))
+            if len(losses) % _ROUND == 0 and len(losses) >= 2 * _ROUND:
+                before, now = (np.mean(losses[k:][: _ROUND // 2]) for k in (-48, -16))
+                if now > before + np.log(1 - self._settings.tol):
+                    return
 
-        parallel(task, len(sketches))
+    def _step(self, size: Size, fade: float) -> float:
+        """One step, and the loss before it."""
+        settings, state = self._settings, self.learned
+        sketches = [self._sampler.draw(size) for _ in range(settings.sketches)]
+        found = self._gradients(sketches)
         losses = np.array([each[0] for each in found])
-        if not (losses > 0).all():  # nothing is left to learn, as with a constant target
-            break
+        if not (losses > 0).all():
+            return 0.0
         by_a, by_metric, by_alpha = (
             sum(each[k] / each[0] for each in found) / len(found) for k in (1, 2, 3)
         )
         loss = float(np.exp(np.mean(np.log(losses))))
-        record = {"loss": loss, "alpha": alpha, "features": size.features}
-        history.append(record)
-        if callback is not None:
-            callback(record)
-        fade = 0.5 * (1 + np.cos(np.pi * step / steps))
+        record = {"loss": loss, "alpha": state.alpha, "features": size.features}
+        if self._callback is not None:
+            self._callback(record)
+        a, metric, alpha = state.coefficients, state.metric, state.alpha
         if settings.coefficients is None:
             bend = penalty_gradient(a, settings.l1, settings.smoothness)
-            a = moves[0].step(a, by_a + bend, fade)
-        if kind != "none":
-            metric = moves[1].step(metric, np.asarray(by_metric, np.float64), fade)
-            metric *= _within_grid(metric, sketches[0].x_fit, basis)
+            a = self._moves[0].step(a, by_a + bend, fade)
+        if self._kind != "none":
+            metric = self._moves[1].step(metric, np.asarray(by_metric, np.float64), fade)
+            metric *= _within_grid(metric, sketches[0].x_fit, self._basis)
         if settings.alpha is None:
-            log_alpha = moves[2].step(log_alpha, by_alpha, fade)
-    return Learned(a, metric, float(np.exp(log_alpha)))
+            alpha = float(np.exp(self._moves[2].step(np.log(alpha), by_alpha, fade)))
+        state.history.append(record)
+        self.learned = Learned(a, metric, alpha, state.history)
+        return loss
+
+    def _gradients(self, sketches: list[Sketch]) -> list[Any]:
+        """The loss of each sketch, and its gradients."""
+        state, settings = self.learned, self._settings
+        sigma = compiled(self._basis, state.coefficients)
+        found: list[Any] = [None] * len(sketches)
+
+        def task(k: int) -> None:
+            found[k] = held_out_loss(
+                sigma,
+                state.metric,
+                state.alpha,
+                sketches[k],
+                fit_intercept=settings.fit_intercept,
+                learn_metric=self._kind != "none",
+                space=self._sampler.spaces[k],
+            )
+
+        parallel(task, len(sketches))
+        return found
 
 
 def _within_grid(metric: Float64, x: Any, basis: Any) -> float:
@@ -255,7 +254,9 @@ def _within_grid(metric: Float64, x: Any, basis: Any) -> float:
     if metric.ndim == 2:
         squares = np.sum(project(rows, metric) ** 2, axis=1)
     else:
-        squares = (rows.multiply(rows) if sparse.issparse(rows) else rows**2) @ metric**2
+        squares = (
+            rows.multiply(rows) if sparse.issparse(rows) else as_array(rows) ** 2
+        ) @ metric**2
     spread = float(np.sqrt(np.mean(squares)))
     most = _MOST_FILL * (basis.high - basis.low) / 4
     return min(1.0, most / max(spread, 1e-300))
