@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from _bench import show, write
-from _tables import adult, kin40k_or_bike, protein, suite_table
+from _tables import adult, kin40k_or_bike, mnist, protein, suite_table
 from sklearn.datasets import make_friedman1
 
 HERE = Path(__file__).parent
@@ -69,14 +69,15 @@ print(json.dumps({"seconds": seconds, "processor": work, "loss": float(loss)}))
 """
 
 
-def friedman() -> tuple[Any, ...]:
+def friedman(n: int = 1000) -> tuple[Any, ...]:
     x, y = make_friedman1(1500, noise=1.0, random_state=0)
-    return x[:1000], y[:1000], x[1000:], y[1000:]
+    return x[:n], y[:n], x[1000:], y[1000:]
 
 
 # rows, parameters, repeats; and whether LightGBM and the MLP are measured beside
 TABLES: dict[str, tuple[Callable[[], tuple[Any, ...]], dict[str, Any], int, bool]] = {
     "small": (friedman, {}, 3, False),
+    "few": (lambda: friedman(200), {"n_components": 3000}, 3, False),
     "kin40k": (lambda: kin40k_or_bike("kin40k"), {}, 2, True),
     "bike": (lambda: kin40k_or_bike("bike"), {}, 2, True),
     "house_8L": (lambda: suite_table("reg_extra", "house_8L"), {}, 2, True),
@@ -86,6 +87,7 @@ TABLES: dict[str, tuple[Callable[[], tuple[Any, ...]], dict[str, Any], int, bool
     "phoneme": (lambda: suite_table("clf", "phoneme"), {}, 3, False),
     "protein": (protein, {"n_components": 3000}, 1, False),
     "adult": (adult, {}, 1, False),
+    "mnist": (mnist, {"n_components": 1000}, 1, False),
 }
 
 

@@ -106,6 +106,19 @@ def ablation() -> str:
     return markdown(["", "loss over the whole's", "worse on"], rows) + f"\n\n{measured_on(result)}"
 
 
+def few() -> str:
+    """Losses on tables thinned to few rows, beside models that suit so few."""
+    result = load("few")
+    rows = result["rows"]
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    losses = {(row["task"], row["rows"], row["model"]): f"{row['figure']:.3f}" for row in rows}
+    lines = [
+        [task, str(n), *(losses[task, n, model] for model in models)]
+        for task, n in dict.fromkeys((row["task"], row["rows"]) for row in rows)
+    ]
+    return markdown(["", "rows", *models], lines) + f"\n\n{measured_on(result)}"
+
+
 def theory_series() -> str:
     rows = [row for row in load("theory")["rows"] if "series" in row]
     errors: dict[tuple[str, float], list[str]] = {}
@@ -263,6 +276,7 @@ TABLES = {
     "theory_series": theory_series,
     "tables": many_tables,
     "ablation": ablation,
+    "few": few,
     "fit_seconds": fit_seconds,
 }
 DOCUMENTS = [
