@@ -8,6 +8,7 @@ from rflaf.fused.cpu import (
     Readout,
     adjoint,
     apply,
+    backward,
     predict,
     predict_inputs,
     readout_gradient,
@@ -15,6 +16,7 @@ from rflaf.fused.cpu import (
     slope,
 )
 from rflaf.fused.gradients import Tables, apply_tables, cell_sums, readout_sums, readout_tables
+from rflaf.fused.held_out import HeldOut, HeldOutRows
 from rflaf.fused.table import (
     DEFAULT_TOL,
     Direct,
@@ -29,6 +31,8 @@ from rflaf.fused.threads import thread_count
 __all__ = [
     "DEFAULT_TOL",
     "Direct",
+    "HeldOut",
+    "HeldOutRows",
     "Layout",
     "Readout",
     "Sigma",
@@ -37,6 +41,7 @@ __all__ = [
     "adjoint",
     "apply",
     "apply_tables",
+    "backward",
     "basis_layout",
     "cell_sums",
     "compile_activation",

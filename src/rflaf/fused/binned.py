@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.fused.chunks import Chunks, flat, for_each, split_rows
+from rflaf.fused.chunks import Chunks, flat, for_all_rows
 
 Array = NDArray[Any]
 _LINE = 64  # bytes
@@ -85,7 +85,7 @@ class Bins:
             out = flat(place[rows], True), flat(part[rows], True)
             jit_bins.locate(*some, *out, rows.stop - rows.start)
 
-        for_each(task, split_rows(place.shape, CHUNK))
+        for_all_rows(task, place.shape, CHUNK)
         return place, part
 
     def table(self, w: Array) -> Array:
@@ -180,7 +180,7 @@ class BinnedMatrix:
             cut = flat(self.place[rows]), flat(self.part[rows]), self.place.shape[1]
             jit_bins.project(*plain, *cut, *tables, *target[rows], rows.stop - rows.start)
 
-        for_each(task, split_rows(out.shape, CHUNK))
+        for_all_rows(task, out.shape, CHUNK)
         return out
 
     def pull_back(self, slopes: Array) -> Array:

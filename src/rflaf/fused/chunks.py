@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from rflaf.fused.table import Array
-from rflaf.fused.threads import parallel
+from rflaf.fused.threads import nobody_helps, parallel
 
 
 class Chunks:
@@ -117,3 +117,14 @@ def split_rows(shape: tuple[int, int], elements: int, most: int | None = None) -
 def for_each(task: Callable[[slice], None], ranges: list[slice]) -> None:
     """Run `task` on every range of rows, on the threads that are free."""
     parallel(lambda k: task(ranges[k]), len(ranges))
+
+
+def for_all_rows(task: Callable[[slice], None], shape: tuple[int, int], elements: int) -> None:
+    """Run `task` on ranges of rows which do not depend on one another, nor on how they are cut.
+
+    Where nobody could help it is one range: each call of a kernel takes the GIL, and two fits at
+    work on as many threads would wait for each other.
+    """
+    if nobody_helps():
+        elements = max(shape[0] * shape[1], 1)
+    for_each(task, split_rows(shape, elements))

@@ -17,6 +17,7 @@ from rflaf.fused.chunks import (
     UpstreamChunks,
     as_columns,
     flat,
+    for_all_rows,
     for_each,
     has_flat_rows,
     split_rows,
@@ -78,6 +79,8 @@ def slope(sigma: Sigma, z: Any, upstream: Upstream, out: Array | None = None) ->
             n = rows.stop - rows.start
             slope_rows(*source[rows], z.shape[1], *table, *g_rows[rows], *target[rows], n)
 
+        for_all_rows(task, z.shape, _CHUNK)
+        return result
     for_each(task, split_rows(z.shape, _CHUNK))
     return result
 
@@ -95,7 +98,7 @@ def predict(sigma: Sigma, z: Any, v: Any) -> Array:
             n = rows.stop - rows.start
             predict_rows(*source[rows], z.shape[1], *table, v_rows, out[rows], n)
 
-        for_each(task, split_rows(z.shape, _CHUNK))
+        for_all_rows(task, z.shape, _CHUNK)
     else:
         for rows in split_rows(z.shape, _PRODUCT_BLOCK):
             np.matmul(apply(sigma, z[rows]), right.T, out=out[rows])
@@ -206,6 +209,36 @@ def adjoint(sigma: Sigma, z: Any, upstream: Upstream) -> Float64:
     return sigma.layout.pull_back(moments.sum(axis=0), tails.sum(axis=0))
 
 
+def backward(
+    sigma: Sigma, z: Any, upstream: Upstream, out: Array | None = None
+) -> tuple[Float64, Array]:
+    """`adjoint` and `slope` in one pass, the latter into `out` where it is given (it may be z).
+
+    Sums within a range of rows are in z's precision.
+    """
+    z = _as_matrix(z)
+    result = _new_or_checked(out, z)
+    if isinstance(sigma, Direct) or not has_flat_rows(result):
+        return adjoint(sigma, z, upstream), slope(sigma, z, upstream, out=result)
+    from rflaf.fused.jit import COPIES, backward_rows
+
+    g_rows = UpstreamChunks(upstream, z.shape, z.dtype)
+    ranges = split_rows(z.shape, _SPREAD_CHUNK, _MAX_SPREAD_CHUNKS)
+    moments, tails = _cell_sums(sigma, len(ranges))
+    source, target = Chunks(z), Chunks(result, writeable=True)
+    table = sigma.in_dtype(z.dtype)
+
+    def task(k: int) -> None:
+        rows = ranges[k]
+        own = np.zeros((moments.shape[1], COPIES, 4), z.dtype)
+        place = *source[rows], z.shape[1], *table, *g_rows[rows], *target[rows]
+        backward_rows(*place, own, tails[k], rows.stop - rows.start)
+        np.sum(own, axis=1, dtype=np.float64, out=moments[k])
+
+    parallel(task, len(ranges))
+    return sigma.layout.pull_back(moments.sum(axis=0), tails.sum(axis=0)), result
+
+
 def readout_gradient(
     sigma: Sigma, z: Any, v: Any, upstream: Any, need_z: bool = False
 ) -> tuple[Float64, Array, Array | None]:
@@ -270,7 +303,7 @@ def _apply_matrix(sigma: Sigma, z: Array, out: Array) -> None:
             n = rows.stop - rows.start
             apply_rows(*source[rows], z.shape[1], *table, *target[rows], n)
 
-        for_each(task, split_rows(z.shape, _CHUNK))
+        for_all_rows(task, z.shape, _CHUNK)
 
 
 def _spreader(sigma: Table, z: Array, g_rows: UpstreamChunks) -> Any:

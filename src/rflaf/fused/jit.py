@@ -396,6 +396,19 @@ def _spread_run(rows, t, count, g, gi, moments):
 
 
 @inlined
+def _slope_run(z, i, rows, t, count, cells, frame, g, out, o):
+    """g sigma'(z) of elements that are located; `out` may be z."""
+    lanes = _lanes(z)
+    k = 0
+    while k + lanes <= count:
+        _slope_group(z, i + k, rows, t, k, cells, frame, g, out, o + k)
+        k += lanes
+    while k < count:
+        _slope_one(z, i + k, rows, t, k, cells, frame, g, out, o + k)
+        k += 1
+
+
+@inlined
 def _gradient_run(rows, t, count, cells, frame, g, gi, moments, out, o):
     """Moments and, unless `out` is empty, slopes."""
     if not out.size:
@@ -511,19 +524,13 @@ def slope_rows(
     f = _unpack(frame)
     g = np.empty(TILE, z.dtype)
     rows, t = _scratch(TILE, z.dtype)
-    lanes = _lanes(z)
     for r in range(n):
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
             _upstream_run(dense, dense_stride, left, right, width, r, j, count, g)
-            i, o, k = r * stride + j, r * out_stride + j, 0
+            i = r * stride + j
             _locate_run(z, i, count, f, None, 0, rows, t)
-            while k + lanes <= count:
-                _slope_group(z, i + k, rows, t, k, cells, f, g, out, o + k)
-                k += lanes
-            while k < count:
-                _slope_one(z, i + k, rows, t, k, cells, f, g, out, o + k)
-                k += 1
+            _slope_run(z, i, rows, t, count, cells, f, g, out, r * out_stride + j)
 
 
 @compiled
@@ -542,6 +549,37 @@ def spread_rows(z, stride, width, frame, dense, dense_stride, left, right, momen
             _locate_run(z, i, count, f, None, 0, rows, t)
             _spread_run(rows, t, count, g, 0, sums)
             _tail_sums(z, i, count, f, g, tails[target])
+
+
+@compiled
+def backward_rows(
+    z,
+    stride,
+    width,
+    cells,
+    frame,
+    dense,
+    dense_stride,
+    left,
+    right,
+    out,
+    out_stride,
+    sums,
+    tails,
+    n,
+):
+    """`slope_rows` and `spread_rows` in one; `sums` has `COPIES` of each row, in z's precision."""
+    f = _unpack(frame)
+    g = np.empty(TILE, z.dtype)
+    rows, t = _scratch(TILE, z.dtype)
+    for r in range(n):
+        for j in range(0, width, TILE):
+            count, i = min(TILE, width - j), r * stride + j
+            _upstream_run(dense, dense_stride, left, right, width, r, j, count, g)
+            _locate_run(z, i, count, f, None, 0, rows, t)
+            _spread_run(rows, t, count, g, 0, sums)
+            _tail_sums(z, i, count, f, g, tails)
+            _slope_run(z, i, rows, t, count, cells, f, g, out, r * out_stride + j)
 
 
 @compiled

@@ -146,6 +146,12 @@ _limit: ContextVar[int | None] = ContextVar("_limit", default=None)
 _one_blas_thread = _OneBlasThread()
 
 
+def nobody_helps() -> bool:
+    """Whether the caller of `parallel` would be left to itself now."""
+    nested = threading.get_ident() in _inside
+    return thread_count() - len(_inside) - (0 if nested else 1) <= 0
+
+
 def parallel(task: Callable[[int], None], n_chunks: int) -> None:
     """Run task(0), ..., task(n_chunks - 1), on this thread and on those that are free.
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg import cython_lapack
 
+from rflaf.fused.held_out import capsule_address
+
 Float64 = NDArray[np.float64]
 _LEAST = 1e-11  # of the mean of the diagonal: the first floor that is tried
 
@@ -35,21 +37,16 @@ def factorise(matrix: Float64, floor: float = 0.0) -> Float64:
     raise ValueError("The matrix to factorise is not finite.")
 
 
-def _lapack(name: str) -> Any:
-    """A function of the LAPACK that scipy brings, called without the GIL.
+def _lapack(name: str, count: int) -> Any:
+    """A function of the LAPACK that scipy brings, of a letter and `count` pointers, without the GIL.
 
     scipy's own call of it keeps the GIL, and numpy's takes half as long again for its copies.
     """
-    capsule = cython_lapack.__pyx_capi__[name]  # its integers are C ints, as scipy documents
-    signature = ctypes.pythonapi.PyCapsule_GetName
-    signature.restype, signature.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    arguments = [ctypes.c_char_p, *[ctypes.c_void_p] * 4]
-    return ctypes.CFUNCTYPE(None, *arguments)(pointer(capsule, signature(capsule)))
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_char_p, *[ctypes.c_void_p] * count)
+    return kind(capsule_address(cython_lapack, name))
 
 
-_dpotrf = _lapack("dpotrf")
+_dpotrf, _dpotrs = _lapack("dpotrf", 4), _lapack("dpotrs", 7)
 
 
 def _cholesky(matrix: Float64) -> bool:
@@ -61,9 +58,16 @@ def _cholesky(matrix: Float64) -> bool:
 
 
 def solve_factored(factor: Float64, right: Any) -> Float64:
-    """The solution of the system whose matrix was factorised."""
+    """The solution of the system whose matrix was factorised, for a vector or some columns."""
     right = np.asarray(right, np.float64)
-    return linalg.cho_solve((factor, True), right, check_finite=False)
+    lower = np.asfortranarray(factor)
+    # by columns, as LAPACK has them
+    found = np.array(right.T, order="C")
+    n, columns, info = (ctypes.c_int(k) for k in (len(lower), right.size // len(lower), 0))
+    size = ctypes.byref(n)
+    place = size, ctypes.byref(columns), lower.ctypes.data, size, found.ctypes.data, size
+    _dpotrs(b"L", *place, ctypes.byref(info))
+    return np.ascontiguousarray(found.T)
 
 
 def solve_positive(matrix: Float64, right: Any, floor: float = 0.0) -> Float64:

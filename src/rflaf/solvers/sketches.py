@@ -122,6 +122,27 @@ def held_out_loss(
 ) -> tuple[float, Float64, Array, float]:
     """J, and its gradients for the coefficients, the metric (0 where not asked) and log alpha."""
     space = Workspace() if space is None else space
+    if is_compiled(sigma, sketch):
+        problem = held_out(sigma, metric, sketch, float(fit_intercept), space)
+        found = problem.rows.gradients(alpha, learn_metric)
+        if found is None:
+            check_finite(problem.rows.trace)
+            raise FloatingPointError("The matrix of a sketch could not be factorised.")
+        by_metric = _by_metric(metric, sketch, problem.z) if learn_metric else np.zeros(())
+        return found.loss, found.coefficients, by_metric, found.log_alpha
+    return plain_held_out_loss(sigma, metric, alpha, sketch, fit_intercept, learn_metric, space)
+
+
+def plain_held_out_loss(
+    sigma: fused.Sigma,
+    metric: Array,
+    alpha: float,
+    sketch: Sketch,
+    fit_intercept: bool,
+    learn_metric: bool,
+    space: Workspace,
+) -> tuple[float, Float64, Array, float]:
+    """`held_out_loss` in NumPy, for any activation and precision, and what it means."""
     dtype = sketch.projection.dtype
     w = apply_metric(metric, sketch.projection).astype(dtype)
     m, outputs = w.shape[1], sketch.y_fit.shape[1]
@@ -145,16 +166,52 @@ def held_out_loss(
     back = -(phi_fit @ q.astype(dtype))
     from_fit = ((share_fit * np.hstack([residual, back])).astype(dtype), np.hstack([q_m, v_m]))
     from_held = (pull, v_m)
-    coefficients = fused.adjoint(sigma, z_fit, from_fit) + fused.adjoint(sigma, z_held, from_held)
     log_alpha = -alpha * float(np.sum(q[:m] * v[:m]))
     if not learn_metric:
-        return loss, coefficients, np.zeros(()), log_alpha
-    slope_fit = fused.slope(sigma, z_fit, from_fit, out=z_fit)
-    slope_held = fused.slope(sigma, z_held, from_held, out=z_held)
-    by_input = pull_back(sketch.x_fit, slope_fit) + pull_back(sketch.x_held, slope_held)
+        sums = fused.adjoint(sigma, z_fit, from_fit) + fused.adjoint(sigma, z_held, from_held)
+        return loss, sums, np.zeros(()), log_alpha
+    by_fit, slope_fit = fused.backward(sigma, z_fit, from_fit, out=z_fit)
+    by_held, slope_held = fused.backward(sigma, z_held, from_held, out=z_held)
+    coefficients = by_fit + by_held
+    by_metric = _by_metric(metric, sketch, (slope_fit, slope_held))
+    return loss, coefficients, by_metric, log_alpha
+
+
+def _by_metric(metric: Array, sketch: Sketch, slopes: tuple[Array, Array]) -> Array:
+    """The gradient for the metric, from those for Z."""
+    by_input = pull_back(sketch.x_fit, slopes[0]) + pull_back(sketch.x_held, slopes[1])
     if np.ndim(metric) == 2:
-        return loss, coefficients, by_input @ sketch.projection.T, log_alpha
-    return loss, coefficients, np.einsum("dm,dm->d", by_input, sketch.projection), log_alpha
+        return np.asarray(by_input @ sketch.projection.T)
+    return np.asarray(np.einsum("dm,dm->d", by_input, sketch.projection))
+
+
+def is_compiled(sigma: fused.Sigma, sketch: Sketch) -> bool:
+    """Whether the compiled way takes a sketch."""
+    return isinstance(sigma, fused.Table) and sketch.projection.dtype == np.float32
+
+
+class HeldOutProblem(NamedTuple):
+    """A sketch for the compiled way, and its Z, which the gradients for Z may replace."""
+
+    rows: fused.HeldOut
+    z: tuple[Array, Array]
+
+
+def held_out(
+    sigma: fused.Sigma, metric: Array, sketch: Sketch, constant: float, space: Workspace
+) -> HeldOutProblem:
+    """The features of a sketch and their sums; `constant` is 1 for an intercept, 0 for none."""
+    assert isinstance(sigma, fused.Table)
+    w = apply_metric(metric, sketch.projection).astype(np.float32)
+    sides = []
+    for name, x, y, weights in (
+        ("z fit", sketch.x_fit, sketch.y_fit, sketch.weights_fit),
+        ("z held", sketch.x_held, sketch.y_held, sketch.weights_held),
+    ):
+        z = project(x, w, space.array(name, (x.shape[0], w.shape[1]), np.float32))
+        sides.append(fused.HeldOutRows(z, y, weights / weights.sum()))
+    rows = fused.HeldOut(sigma, *sides, constant, space.array)
+    return HeldOutProblem(rows, (sides[0].z, sides[1].z))
 
 
 def _features(

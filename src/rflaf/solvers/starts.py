@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rflaf import fused
-from rflaf.solvers.features import apply_metric, as_array, check_finite, features, project
+from rflaf.solvers.features import (
+    Workspace,
+    apply_metric,
+    as_array,
+    check_finite,
+    features,
+    project,
+)
 from rflaf.solvers.gcv import gcv_losses, spectrum_of_rows
 from rflaf.solvers.ridge import NormalEquations
-from rflaf.solvers.sketches import Problem, Sketch
+from rflaf.solvers.sketches import Problem, Sketch, held_out, is_compiled
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -22,6 +30,7 @@ Kind = Literal["full", "diagonal", "none"]
 FILL = 0.6  # standard deviation of Z at the start: L has room to grow before Z leaves [-2, 2]
 _FREQUENCIES = (0.3, 1.1, 2.2, 4.5, 9.0)  # of the activation to start from; 0.3: nearly linear
 _ALPHAS = 10.0 ** np.arange(-6, 1)
+_UNEQUAL = 1.1  # times the least of the columns' scales; nearer ones are no other start
 _GROWN = (0.7, 1.0, 1.4)  # scales of a metric that are tried
 _SHARES = 10.0 ** np.arange(-8, 1.5, 0.5)  # penalties, in units of the features' total variance
 
@@ -149,29 +158,39 @@ class SketchRidge:
     def __init__(
         self, sigma: fused.Sigma, metric: Array, sketch: Sketch, fit_intercept: bool
     ) -> None:
-        w = apply_metric(metric, sketch.projection).astype(sketch.projection.dtype)
-        with np.errstate(over="ignore", invalid="ignore"):
-            phi = features(sigma, project(sketch.x_fit, w))
-            self._held = features(sigma, project(sketch.x_held, w))
-        largest = max(float(np.abs(part).max()) for part in (phi, self._held))
-        self._finite = largest < 1e100
-        self._sums = NormalEquations.empty(w.shape[1], sketch.y_fit.shape[1])
-        if self._finite:  # products of float32 are faster, and overflow sooner
-            phi = phi if largest < 1e12 else phi.astype(np.float64)
-            self._sums.add(phi, sketch.y_fit, sketch.weights_fit)
-        self._y, self._fit_intercept = sketch.y_held, fit_intercept
-        self._share = sketch.weights_held / sketch.weights_held.sum()
-
-    def loss(self, alpha: float) -> float:
-        """The held-out error for a penalty; infinite where the features overflow."""
-        if not self._finite:
-            return np.inf
-        error = self._held @ self._sums.solve(alpha, self._fit_intercept) - self._y
-        return float(self._share @ np.mean(error**2, axis=1))
+        if is_compiled(sigma, sketch):
+            rows = held_out(sigma, metric, sketch, float(fit_intercept), Workspace()).rows
+            self.loss: Callable[[float], float] = rows.loss
+        else:
+            self.loss = _plain_loss(sigma, metric, sketch, fit_intercept)
 
     def lowest(self, alphas: Array, start: int) -> tuple[int, float]:
         """Which of some penalties in order is best, and its error, walking from one of them."""
         return lowest(lambda k: self.loss(float(alphas[k])), start, len(alphas))
+
+
+def _plain_loss(
+    sigma: fused.Sigma, metric: Array, sketch: Sketch, fit_intercept: bool
+) -> Callable[[float], float]:
+    """The held-out error for a penalty, in NumPy; infinite where the features overflow."""
+    w = apply_metric(metric, sketch.projection).astype(sketch.projection.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        phi = features(sigma, project(sketch.x_fit, w))
+        held = features(sigma, project(sketch.x_held, w))
+    largest = max(float(np.abs(part).max()) for part in (phi, held))
+    if not largest < 1e100:
+        return lambda alpha: np.inf
+    # products of float32 are faster, and overflow sooner
+    phi = phi if largest < 1e12 else phi.astype(np.float64)
+    sums = NormalEquations.empty(w.shape[1], sketch.y_fit.shape[1])
+    sums.add(phi, sketch.y_fit, sketch.weights_fit)
+    share = sketch.weights_held / sketch.weights_held.sum()
+
+    def loss(alpha: float) -> float:
+        error = held @ sums.solve(alpha, fit_intercept) - sketch.y_held
+        return float(share @ np.mean(error**2, axis=1))
+
+    return loss
 
 
 def lowest(loss: Callable[[int], float], start: int, count: int) -> tuple[int, float]:
@@ -236,11 +255,8 @@ def _gradient_products(sketch: Sketch, basis: Any, state: Learned, fit_intercept
     dtype = sketch.projection.dtype
     sigma = compiled(basis, state.coefficients)
     w = apply_metric(state.metric, sketch.projection).astype(dtype)
-    z = project(sketch.x_fit, w)
-    phi = features(sigma, z, float(fit_intercept))
-    sums = NormalEquations.empty(w.shape[1], sketch.y_fit.shape[1])
-    sums.add(phi.astype(np.float64), sketch.y_fit, sketch.weights_fit)
-    v = sums.solve(state.alpha, fit_intercept)[:-1].astype(dtype)
+    z, v = _solution(sigma, w, state, sketch, fit_intercept)
+    v = v[:-1].astype(dtype)
     ones, share = np.ones((len(z), 1), dtype), sketch.weights_fit / sketch.weights_fit.sum()
     full = np.ndim(state.metric) == 2
     total = np.zeros((len(w), len(w)) if full else len(w))
@@ -248,6 +264,25 @@ def _gradient_products(sketch: Sketch, basis: Any, state: Learned, fit_intercept
         slopes = fused.slope(sigma, z, (ones, column[:, None])) @ w.T
         total += (slopes * share[:, None]).T @ slopes if full else share @ slopes**2
     return total
+
+
+def _solution(
+    sigma: fused.Sigma, w: Array, state: Learned, sketch: Sketch, fit_intercept: bool
+) -> tuple[Array, Float64]:
+    """Z of the rows of a sketch that are fitted to, and the output weights, intercept last."""
+    if is_compiled(sigma, sketch):
+        nothing = {f"{name}_held": getattr(sketch, f"{name}_held")[:0] for name in ("x", "y")}
+        alone = sketch._replace(**nothing, weights_held=np.ones(0))
+        problem = held_out(sigma, state.metric, alone, float(fit_intercept), Workspace())
+        found = problem.rows.solution(state.alpha)
+        check_finite(problem.rows.trace if found is None else 0.0)
+        if found is not None:
+            return problem.z[0], found
+    z = project(sketch.x_fit, w)
+    phi = features(sigma, z, float(fit_intercept))
+    sums = NormalEquations.empty(w.shape[1], sketch.y_fit.shape[1])
+    sums.add(phi.astype(np.float64), sketch.y_fit, sketch.weights_fit)
+    return z, sums.solve(state.alpha, fit_intercept)
 
 
 def _candidates(
@@ -259,21 +294,22 @@ def _candidates(
     bandwidth, as a place to start from.
     """
     metrics = [np.full(d, FILL / np.sqrt(max(d, 1)))]
-    if scales is not None and np.ptp(scales) > 0:
+    if scales is not None and scales.max() > _UNEQUAL * scales.min():
         relative = scales / scales.max()
         metrics.append(relative * FILL / np.linalg.norm(relative))
     if kind == "full":
         metrics = [np.diag(each) for each in metrics]
     if coefficients is None:
-        fits = [
-            basis.fit(lambda z, f=f: np.cos(f * z) + np.sin(f * z), ridge=1e-8)
-            for f in _FREQUENCIES
-        ]
-        return [(_unit_height(basis, a), each) for each in metrics for a in fits]
+        return [(_wave(basis, f), each) for each in metrics for f in _FREQUENCIES]
     grow = (1.0,) if kind == "none" else _FREQUENCIES
     return [(np.asarray(coefficients, np.float64), f * each) for each in metrics for f in grow]
 
 
-def _unit_height(basis: Any, a: Float64) -> Float64:
+@lru_cache(maxsize=64)
+def _wave(basis: Any, frequency: float) -> Float64:
+    """Coefficients of cos(f z) + sin(f z), of unit height."""
+    a = basis.fit(lambda z: np.cos(frequency * z) + np.sin(frequency * z), ridge=1e-8)
     at = np.linspace(basis.low, basis.high, 257)
-    return a / max(float(np.sqrt(np.mean(basis.combine(a, at) ** 2))), 1e-30)
+    a /= max(float(np.sqrt(np.mean(basis.combine(a, at) ** 2))), 1e-30)
+    a.flags.writeable = False  # many share it
+    return np.asarray(a)

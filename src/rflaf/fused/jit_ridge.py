@@ -1,0 +1,343 @@
+"""Ridge solutions of a sketch, their errors on other rows and the gradients, in numba.
+
+One call does what NumPy would need some sixty for. That matters less for the time of a call than
+for the GIL: threads that take and release it at every small product wait for one another, and two
+of them were hardly faster than one. The products and factors are those of the BLAS and LAPACK that
+scipy brings, called by their addresses (`blas`); compiled code that holds an address itself could
+not be kept on disk.
+
+Matrices are row by row. BLAS has them by columns, and so sees the transposed ones: features are
+w × n there, with w = m + 1, and solutions, C rows of w numbers here, are w × C. Letters are those
+of `rflaf.solvers.sketches`, which is what this computes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from rflaf.fused.jit import COPIES, apply_rows, backward_rows, compiled, inlined, spread_rows
+
+BLAS = "sgemm", "sgemv", "ssyrk"
+LAPACK = "dpotrf", "dpotrs"
+_GEMM, _GEMV, _SYRK, _POTRF, _POTRS = range(5)  # places of their addresses in `blas`
+_RANGE = 3 << 15  # elements whose sums are in float32
+_STEPS, _TOL = 8, 1e-4  # of conjugate gradients that undo the rounding of a matrix in float32
+_LEAST = 1e-11  # of the mean of the diagonal: the first floor that is tried
+_N, _T, _L = ord("N"), ord("T"), ord("L")
+
+
+@intrinsic
+def _call(typing, address, pointers):
+    """Call a function of pointers alone, which returns nothing."""
+
+    def code(context, builder, signature, args):
+        word = ir.IntType(64)
+        kind = ir.FunctionType(ir.VoidType(), [word] * len(pointers)).as_pointer()
+        builder.call(builder.inttoptr(args[0], kind), cgutils.unpack_tuple(builder, args[1]))
+        return context.get_dummy_value()
+
+    return types.void(address, pointers), code
+
+
+@inlined
+def _at(array, k):
+    """The address of an element."""
+    return array.ctypes.data + k * array.itemsize
+
+
+@compiled
+def _features_times(blas, phi, n, w, v, outputs, out):
+    """Phi V into `out`, n × C, for V in C rows of w."""
+    letters = np.array([_T, _N], np.uint8)
+    sizes = np.array([outputs, n, w, 1], np.int32)
+    ones = np.array([1.0, 0.0], np.float32)
+    t, no, one = _at(letters, 0), _at(letters, 1), _at(sizes, 3)
+    c, rows, width = _at(sizes, 0), _at(sizes, 1), _at(sizes, 2)
+    a, b, x, y = _at(ones, 0), _at(ones, 1), v.ctypes.data, out.ctypes.data
+    p = phi.ctypes.data
+    if outputs == 1:
+        _call(blas[_GEMV], (t, width, rows, a, p, width, x, one, b, y, one))
+    else:
+        _call(blas[_GEMM], (t, no, c, rows, width, a, x, width, p, width, b, y, c))
+    _keep(letters, sizes, ones)
+
+
+@compiled
+def _transposed_times(blas, phi, n, w, y, outputs, out):
+    """Phi' Y into `out`, C rows of w, for Y of n × C."""
+    letters = np.array([_T, _N], np.uint8)
+    sizes = np.array([outputs, n, w, 1], np.int32)
+    ones = np.array([1.0, 0.0], np.float32)
+    t, no, one = _at(letters, 0), _at(letters, 1), _at(sizes, 3)
+    c, rows, width = _at(sizes, 0), _at(sizes, 1), _at(sizes, 2)
+    a, b, x, found = _at(ones, 0), _at(ones, 1), y.ctypes.data, out.ctypes.data
+    p = phi.ctypes.data
+    if outputs == 1:
+        _call(blas[_GEMV], (no, width, rows, a, p, width, x, one, b, found, one))
+    else:
+        _call(blas[_GEMM], (no, t, width, c, rows, a, p, width, x, c, b, found, width))
+    _keep(letters, sizes, ones)
+
+
+@compiled
+def _gram(blas, phi, n, w, out):
+    """Phi' Phi, of which the part right of the diagonal and the diagonal are filled."""
+    letters = np.array([_L, _N], np.uint8)
+    sizes = np.array([w, n], np.int32)
+    ones = np.array([1.0, 0.0], np.float32)
+    width, a, b = _at(sizes, 0), _at(ones, 0), _at(ones, 1)
+    place = phi.ctypes.data, width, b, out.ctypes.data, width
+    _call(blas[_SYRK], (_at(letters, 0), _at(letters, 1), width, _at(sizes, 1), a, *place))
+    _keep(letters, sizes, ones)
+
+
+@compiled
+def _factor(blas, gram, share, diagonal, floor, w, matrix):
+    """The Cholesky factor of share Gram + diagonal; False where nothing is finite.
+
+    Where rounding has made the matrix indefinite, the floor is raised tenfold until it serves.
+    """
+    letters, sizes = np.array([_L], np.uint8), np.array([w, 0], np.int32)
+    mean = 0.0
+    for k in range(w):
+        mean += abs(share * gram[k * w + k] + diagonal[k]) / w
+    if not np.isfinite(mean) or not np.isfinite(floor):
+        return False
+    while np.isfinite(floor):
+        for j in range(w):
+            row, found = gram[j * w + j : (j + 1) * w], matrix[j * w + j : (j + 1) * w]
+            for k in range(row.size):
+                found[k] = share * row[k]
+            found[0] += diagonal[j] + floor
+        width = _at(sizes, 0)
+        _call(blas[_POTRF], (_at(letters, 0), width, matrix.ctypes.data, width, _at(sizes, 1)))
+        _keep(letters, sizes, matrix)
+        if sizes[1] == 0:
+            return True
+        floor = max(10 * floor, _LEAST * mean + 1e-30)
+    return False
+
+
+@compiled
+def _solve_factored(blas, matrix, w, right, outputs):
+    """The solution in the place of `right`, C rows of w."""
+    letters, sizes = np.array([_L], np.uint8), np.array([w, outputs, 0], np.int32)
+    width = _at(sizes, 0)
+    place = matrix.ctypes.data, width, right.ctypes.data, width, _at(sizes, 2)
+    _call(blas[_POTRS], (_at(letters, 0), width, _at(sizes, 1), *place))
+    _keep(letters, sizes, right)
+
+
+@compiled
+def _keep(one, two, three):
+    """Arrays that only an address names must live until it has been used."""
+    return one.size + two.size + three.size
+
+
+@compiled
+def _times_system(blas, phi, share, diagonal, n, w, p, outputs, image):
+    """(share Phi' Phi + diagonal) p into `image`, with products in float32."""
+    single = p.astype(np.float32)
+    middle, found = np.empty(n * outputs, np.float32), np.empty(w * outputs, np.float32)
+    _features_times(blas, phi, n, w, single, outputs, middle)
+    _transposed_times(blas, phi, n, w, middle, outputs, found)
+    for c in range(outputs):
+        for k in range(w):
+            i = c * w + k
+            image[i] = share * found[i] + diagonal[k] * p[i]
+
+
+@compiled
+def _solve(blas, phi, share, diagonal, matrix, n, w, right, outputs):
+    """A solution by the factor, refined by conjugate gradients with products of the features."""
+    x, image = right.copy(), np.empty_like(right)
+    _solve_factored(blas, matrix, w, x, outputs)
+    _times_system(blas, phi, share, diagonal, n, w, x, outputs, image)
+    r = right - image
+    p = r.copy()
+    _solve_factored(blas, matrix, w, p, outputs)
+    size, end = np.empty(outputs), np.empty(outputs)
+    for c in range(outputs):
+        at = slice(c * w, (c + 1) * w)
+        size[c], end[c] = np.sum(r[at] * p[at]), _TOL**2 * np.sum(right[at] * x[at])
+    for _ in range(_STEPS):
+        if (size <= end).all():
+            break
+        _times_system(blas, phi, share, diagonal, n, w, p, outputs, image)
+        for c in range(outputs):
+            at = slice(c * w, (c + 1) * w)
+            length = size[c] / max(np.sum(p[at] * image[at]), 1e-300)
+            x[at] += length * p[at]
+            r[at] -= length * image[at]
+        z = r.copy()
+        _solve_factored(blas, matrix, w, z, outputs)
+        for c in range(outputs):
+            at = slice(c * w, (c + 1) * w)
+            before, size[c] = size[c], np.sum(r[at] * z[at])
+            p[at] = z[at] + size[c] / max(before, 1e-300) * p[at]
+    return x
+
+
+@compiled
+def sketch_features(z, n, m, cells, frame, constant, phi):
+    """sigma(Z), and behind it a column of `constant`."""
+    w = m + 1
+    apply_rows(z, m, m, cells, frame, phi, w, n)
+    for r in range(n):
+        phi[r * w + m] = constant
+
+
+@inlined
+def _shared_out(share, values, outputs):
+    """Rows of numbers times the shares of the rows."""
+    found = np.empty(values.size, np.float32)
+    for r in range(share.size):
+        for c in range(outputs):
+            found[r * outputs + c] = share[r] * values[r * outputs + c]
+    return found
+
+
+@compiled
+def sketch_sums(blas, phi, y, share, outputs, weighted, gram, right):
+    """Phi' D Phi and Phi' D y for the shares D; returns what the Gram matrix is to be multiplied by.
+
+    Where the rows have different shares, `weighted` becomes the features times their roots.
+    """
+    n, w = share.size, phi.size // share.size
+    _transposed_times(blas, phi, n, w, _shared_out(share, y, outputs), outputs, right)
+    if not weighted.size:
+        _gram(blas, phi, n, w, gram)
+        return share[0]
+    for r in range(n):
+        root = np.float32(np.sqrt(share[r]))
+        row, target = phi[r * w : (r + 1) * w], weighted[r * w : (r + 1) * w]
+        for k in range(w):
+            target[k] = root * row[k]
+    _gram(blas, weighted, n, w, gram)
+    return 1.0
+
+
+@compiled
+def sketch_system(gram, unit, alpha, w):
+    """What the penalty adds to the diagonal, and what rounding does; the intercept has no penalty."""
+    trace = 0.0
+    for k in range(w):
+        trace += unit * gram[k * w + k]
+    floor = 1e-9 * trace / w + 1e-30
+    diagonal = np.full(w, max(alpha, floor))
+    diagonal[w - 1] = floor
+    return diagonal, 1e-7 * trace / w
+
+
+@compiled
+def sketch_loss(blas, gram, right, unit, alpha, matrix, phi_held, y_held, share_held, outputs):
+    """The error on held-out rows of the solution for a penalty; infinite where it overflows.
+
+    The solution is that of the Gram matrix, whatever rounding has done to it.
+    """
+    w, n = right.size // outputs, share_held.size
+    diagonal, floor = sketch_system(gram, unit, alpha, w)
+    if not _factor(blas, gram, unit, diagonal, 0.1 * floor, w, matrix):
+        return np.inf
+    v = right.astype(np.float64)
+    _solve_factored(blas, matrix, w, v, outputs)
+    error = np.empty(n * outputs, np.float32)
+    _features_times(blas, phi_held, n, w, v.astype(np.float32), outputs, error)
+    total = 0.0
+    for r in range(n):
+        for c in range(outputs):
+            total += share_held[r] * (error[r * outputs + c] - y_held[r * outputs + c]) ** 2
+    return total
+
+
+@compiled
+def sketch_solution(blas, gram, right, unit, alpha, matrix, phi, weighted, outputs):
+    """The output weights for a penalty, C rows of w, and whether all was finite."""
+    w = right.size // outputs
+    n = phi.size // w
+    diagonal, floor = sketch_system(gram, unit, alpha, w)
+    known = right.astype(np.float64)
+    if not _factor(blas, gram, unit, diagonal, floor, w, matrix):
+        return known, False
+    of_system = weighted if weighted.size else phi
+    return _solve(blas, of_system, unit, diagonal, matrix, n, w, known, outputs), True
+
+
+@compiled
+def sketch_gradients(
+    blas, sums, alpha, cells, frame, z_fit, y_fit, share_fit, phi_fit, weighted, z_held, y_held,
+    share_held, phi_held, outputs, matrix, moments, tails, slopes,
+):  # fmt: skip
+    """J, its gradient for alpha, and sums over cells into `moments` and `tails`.
+
+    `sums` are the Gram matrix, its unit and the right side. Where `slopes` are wanted, the
+    gradients for Z take its place. Returns also whether all was finite.
+    """
+    gram, unit, right = sums
+    n, held = share_fit.size, share_held.size
+    w = phi_fit.size // n
+    m = w - 1
+    v, finite = sketch_solution(blas, gram, right, unit, alpha, matrix, phi_fit, weighted, outputs)
+    if not finite:
+        return 0.0, 0.0, False
+    phi, (diagonal, _) = weighted if weighted.size else phi_fit, sketch_system(gram, unit, alpha, w)
+    v_single = v.astype(np.float32)
+    error = np.empty(held * outputs, np.float32)
+    _features_times(blas, phi_held, held, w, v_single, outputs, error)
+    loss = 0.0
+    for r in range(held):
+        for c in range(outputs):
+            i = r * outputs + c
+            error[i] -= y_held[i]
+            loss += share_held[r] * error[i] ** 2
+            error[i] *= 2 * share_held[r]  # from here on the pull
+    pulled = np.empty(w * outputs, np.float32)
+    _transposed_times(blas, phi_held, held, w, error, outputs, pulled)
+    pulled_back = pulled.astype(np.float64)
+    q = _solve(blas, phi, unit, diagonal, matrix, n, w, pulled_back, outputs)
+    by_alpha = 0.0
+    for c in range(outputs):
+        for k in range(m):
+            by_alpha -= q[c * w + k] * v[c * w + k]
+    back, fitted = np.empty(n * outputs, np.float32), np.empty(n * outputs, np.float32)
+    _features_times(blas, phi_fit, n, w, v_single, outputs, fitted)
+    _features_times(blas, phi_fit, n, w, q.astype(np.float32), outputs, back)
+    left = np.empty(2 * n * outputs, np.float32)
+    factors, of_held = np.empty(2 * m * outputs, np.float32), np.empty(m * outputs, np.float32)
+    for r in range(n):
+        for c in range(outputs):
+            i = r * outputs + c
+            left[2 * r * outputs + c] = share_fit[r] * (y_fit[i] - fitted[i])
+            left[(2 * r + 1) * outputs + c] = -share_fit[r] * back[i]
+    for c in range(outputs):
+        for k in range(m):
+            factors[c * m + k] = q[c * w + k]
+            factors[(outputs + c) * m + k] = of_held[c * m + k] = v[c * w + k]
+    _add_sums(z_fit, n, m, cells, frame, left, factors, moments, tails, slopes)
+    _add_sums(z_held, held, m, cells, frame, error, of_held, moments, tails, slopes)
+    return loss, by_alpha, True
+
+
+@compiled
+def _add_sums(z, n, m, cells, frame, left, right, moments, tails, slopes):
+    """Add the sums of g, gt, gt², gt³ over the cells, for g of factors, a range after another."""
+    rank, step = right.size // m, max(1, _RANGE // m)
+    nothing = left[:0]
+    own = np.empty((moments.shape[0], COPIES, 4), np.float32)
+    for start in range(0, n, step):
+        rows = min(step, n - start)
+        part, factors = z[start * m :], left[start * rank :]
+        own[:] = 0
+        given = nothing, 0, factors, right
+        if slopes:
+            backward_rows(part, m, m, cells, frame, *given, part, m, own, tails, rows)
+        else:
+            spread_rows(part, m, m, frame, *given, own[None], tails[None], rows)
+        for cell in range(moments.shape[0]):
+            for k in range(4):
+                for copy in range(COPIES):
+                    moments[cell, k] += own[cell, copy, k]
