@@ -209,36 +209,6 @@ def adjoint(sigma: Sigma, z: Any, upstream: Upstream) -> Float64:
     return sigma.layout.pull_back(moments.sum(axis=0), tails.sum(axis=0))
 
 
-def backward(
-    sigma: Sigma, z: Any, upstream: Upstream, out: Array | None = None
-) -> tuple[Float64, Array]:
-    """`adjoint` and `slope` in one pass, the latter into `out` where it is given (it may be z).
-
-    Sums within a range of rows are in z's precision.
-    """
-    z = _as_matrix(z)
-    result = _new_or_checked(out, z)
-    if isinstance(sigma, Direct) or not has_flat_rows(result):
-        return adjoint(sigma, z, upstream), slope(sigma, z, upstream, out=result)
-    from rflaf.fused.jit import COPIES, backward_rows
-
-    g_rows = UpstreamChunks(upstream, z.shape, z.dtype)
-    ranges = split_rows(z.shape, _SPREAD_CHUNK, _MAX_SPREAD_CHUNKS)
-    moments, tails = _cell_sums(sigma, len(ranges))
-    source, target = Chunks(z), Chunks(result, writeable=True)
-    table = sigma.in_dtype(z.dtype)
-
-    def task(k: int) -> None:
-        rows = ranges[k]
-        own = np.zeros((moments.shape[1], COPIES, 4), z.dtype)
-        place = *source[rows], z.shape[1], *table, *g_rows[rows], *target[rows]
-        backward_rows(*place, own, tails[k], rows.stop - rows.start)
-        np.sum(own, axis=1, dtype=np.float64, out=moments[k])
-
-    parallel(task, len(ranges))
-    return sigma.layout.pull_back(moments.sum(axis=0), tails.sum(axis=0)), result
-
-
 def readout_gradient(
     sigma: Sigma, z: Any, v: Any, upstream: Any, need_z: bool = False
 ) -> tuple[Float64, Array, Array | None]:

@@ -568,7 +568,10 @@ def backward_rows(
     tails,
     n,
 ):
-    """`slope_rows` and `spread_rows` in one; `sums` has `COPIES` of each row, in z's precision."""
+    """`slope_rows` and `spread_rows` in one, for rows which have their sums together.
+
+    `sums` has `COPIES` of each row of four, in z's precision.
+    """
     f = _unpack(frame)
     g = np.empty(TILE, z.dtype)
     rows, t = _scratch(TILE, z.dtype)

@@ -90,8 +90,8 @@ def _gram(blas, phi, n, w, out):
     sizes = np.array([w, n], np.int32)
     ones = np.array([1.0, 0.0], np.float32)
     width, a, b = _at(sizes, 0), _at(ones, 0), _at(ones, 1)
-    place = phi.ctypes.data, width, b, out.ctypes.data, width
-    _call(blas[_SYRK], (_at(letters, 0), _at(letters, 1), width, _at(sizes, 1), a, *place))
+    p, found, lower, plain = phi.ctypes.data, out.ctypes.data, _at(letters, 0), _at(letters, 1)
+    _call(blas[_SYRK], (lower, plain, width, _at(sizes, 1), a, p, width, b, found, width))
     _keep(letters, sizes, ones)
 
 
@@ -127,8 +127,9 @@ def _solve_factored(blas, matrix, w, right, outputs):
     """The solution in the place of `right`, C rows of w."""
     letters, sizes = np.array([_L], np.uint8), np.array([w, outputs, 0], np.int32)
     width = _at(sizes, 0)
-    place = matrix.ctypes.data, width, right.ctypes.data, width, _at(sizes, 2)
-    _call(blas[_POTRS], (_at(letters, 0), width, _at(sizes, 1), *place))
+    lower, columns, info = _at(letters, 0), _at(sizes, 1), _at(sizes, 2)
+    factor, found = matrix.ctypes.data, right.ctypes.data
+    _call(blas[_POTRS], (lower, width, columns, factor, width, found, width, info))
     _keep(letters, sizes, right)
 
 
@@ -138,12 +139,39 @@ def _keep(one, two, three):
     return one.size + two.size + three.size
 
 
+@inlined
+def _rounded(numbers):
+    """In float32."""
+    found = np.empty(numbers.size, np.float32)
+    for k in range(numbers.size):
+        found[k] = numbers[k]
+    return found
+
+
+@inlined
+def _copied(numbers):
+    """In float64."""
+    found = np.empty(numbers.size, np.float64)
+    for k in range(numbers.size):
+        found[k] = numbers[k]
+    return found
+
+
+@compiled
+def _products(one, other, w, found):
+    """The products of rows of w numbers with those of the same number."""
+    for c in range(found.size):
+        total = 0.0
+        for k in range(c * w, (c + 1) * w):
+            total += one[k] * other[k]
+        found[c] = total
+
+
 @compiled
 def _times_system(blas, phi, share, diagonal, n, w, p, outputs, image):
     """(share Phi' Phi + diagonal) p into `image`, with products in float32."""
-    single = p.astype(np.float32)
     middle, found = np.empty(n * outputs, np.float32), np.empty(w * outputs, np.float32)
-    _features_times(blas, phi, n, w, single, outputs, middle)
+    _features_times(blas, phi, n, w, _rounded(p), outputs, middle)
     _transposed_times(blas, phi, n, w, middle, outputs, found)
     for c in range(outputs):
         for k in range(w):
@@ -154,31 +182,36 @@ def _times_system(blas, phi, share, diagonal, n, w, p, outputs, image):
 @compiled
 def _solve(blas, phi, share, diagonal, matrix, n, w, right, outputs):
     """A solution by the factor, refined by conjugate gradients with products of the features."""
-    x, image = right.copy(), np.empty_like(right)
+    x, image, z = _copied(right), np.empty(right.size), np.empty(right.size)
+    size, end, curve = np.empty(outputs), np.empty(outputs), np.empty(outputs)
     _solve_factored(blas, matrix, w, x, outputs)
     _times_system(blas, phi, share, diagonal, n, w, x, outputs, image)
-    r = right - image
-    p = r.copy()
+    r = np.empty(right.size)
+    for i in range(r.size):
+        r[i] = right[i] - image[i]
+    p = _copied(r)
     _solve_factored(blas, matrix, w, p, outputs)
-    size, end = np.empty(outputs), np.empty(outputs)
-    for c in range(outputs):
-        at = slice(c * w, (c + 1) * w)
-        size[c], end[c] = np.sum(r[at] * p[at]), _TOL**2 * np.sum(right[at] * x[at])
+    _products(r, p, w, size)
+    _products(right, x, w, end)
     for _ in range(_STEPS):
-        if (size <= end).all():
+        enough = True
+        for c in range(outputs):
+            enough &= size[c] <= _TOL * _TOL * end[c]
+        if enough:
             break
         _times_system(blas, phi, share, diagonal, n, w, p, outputs, image)
-        for c in range(outputs):
-            at = slice(c * w, (c + 1) * w)
-            length = size[c] / max(np.sum(p[at] * image[at]), 1e-300)
-            x[at] += length * p[at]
-            r[at] -= length * image[at]
-        z = r.copy()
+        _products(p, image, w, curve)
+        for i in range(r.size):
+            length = size[i // w] / max(curve[i // w], 1e-300)
+            x[i] += length * p[i]
+            r[i] -= length * image[i]
+            z[i] = r[i]
         _solve_factored(blas, matrix, w, z, outputs)
         for c in range(outputs):
-            at = slice(c * w, (c + 1) * w)
-            before, size[c] = size[c], np.sum(r[at] * z[at])
-            p[at] = z[at] + size[c] / max(before, 1e-300) * p[at]
+            curve[c] = size[c]
+        _products(r, z, w, size)
+        for i in range(r.size):
+            p[i] = z[i] + size[i // w] / max(curve[i // w], 1e-300) * p[i]
     return x
 
 
@@ -203,7 +236,7 @@ def _shared_out(share, values, outputs):
 
 @compiled
 def sketch_sums(blas, phi, y, share, outputs, weighted, gram, right):
-    """Phi' D Phi and Phi' D y for the shares D; returns what the Gram matrix is to be multiplied by.
+    """Phi' D Phi and Phi' D y for the shares D; returns what the first is to be multiplied by.
 
     Where the rows have different shares, `weighted` becomes the features times their roots.
     """
@@ -223,7 +256,7 @@ def sketch_sums(blas, phi, y, share, outputs, weighted, gram, right):
 
 @compiled
 def sketch_system(gram, unit, alpha, w):
-    """What the penalty adds to the diagonal, and what rounding does; the intercept has no penalty."""
+    """What a penalty adds to the diagonal, and rounding; the intercept has no penalty."""
     trace = 0.0
     for k in range(w):
         trace += unit * gram[k * w + k]
@@ -243,10 +276,10 @@ def sketch_loss(blas, gram, right, unit, alpha, matrix, phi_held, y_held, share_
     diagonal, floor = sketch_system(gram, unit, alpha, w)
     if not _factor(blas, gram, unit, diagonal, 0.1 * floor, w, matrix):
         return np.inf
-    v = right.astype(np.float64)
+    v = _copied(right)
     _solve_factored(blas, matrix, w, v, outputs)
     error = np.empty(n * outputs, np.float32)
-    _features_times(blas, phi_held, n, w, v.astype(np.float32), outputs, error)
+    _features_times(blas, phi_held, n, w, _rounded(v), outputs, error)
     total = 0.0
     for r in range(n):
         for c in range(outputs):
@@ -260,7 +293,7 @@ def sketch_solution(blas, gram, right, unit, alpha, matrix, phi, weighted, outpu
     w = right.size // outputs
     n = phi.size // w
     diagonal, floor = sketch_system(gram, unit, alpha, w)
-    known = right.astype(np.float64)
+    known = _copied(right)
     if not _factor(blas, gram, unit, diagonal, floor, w, matrix):
         return known, False
     of_system = weighted if weighted.size else phi
@@ -285,7 +318,7 @@ def sketch_gradients(
     if not finite:
         return 0.0, 0.0, False
     phi, (diagonal, _) = weighted if weighted.size else phi_fit, sketch_system(gram, unit, alpha, w)
-    v_single = v.astype(np.float32)
+    v_single = _rounded(v)
     error = np.empty(held * outputs, np.float32)
     _features_times(blas, phi_held, held, w, v_single, outputs, error)
     loss = 0.0
@@ -297,15 +330,14 @@ def sketch_gradients(
             error[i] *= 2 * share_held[r]  # from here on the pull
     pulled = np.empty(w * outputs, np.float32)
     _transposed_times(blas, phi_held, held, w, error, outputs, pulled)
-    pulled_back = pulled.astype(np.float64)
-    q = _solve(blas, phi, unit, diagonal, matrix, n, w, pulled_back, outputs)
+    q = _solve(blas, phi, unit, diagonal, matrix, n, w, _copied(pulled), outputs)
     by_alpha = 0.0
     for c in range(outputs):
         for k in range(m):
             by_alpha -= q[c * w + k] * v[c * w + k]
     back, fitted = np.empty(n * outputs, np.float32), np.empty(n * outputs, np.float32)
     _features_times(blas, phi_fit, n, w, v_single, outputs, fitted)
-    _features_times(blas, phi_fit, n, w, q.astype(np.float32), outputs, back)
+    _features_times(blas, phi_fit, n, w, _rounded(q), outputs, back)
     left = np.empty(2 * n * outputs, np.float32)
     factors, of_held = np.empty(2 * m * outputs, np.float32), np.empty(m * outputs, np.float32)
     for r in range(n):
@@ -328,15 +360,17 @@ def _add_sums(z, n, m, cells, frame, left, right, moments, tails, slopes):
     rank, step = right.size // m, max(1, _RANGE // m)
     nothing = left[:0]
     own = np.empty((moments.shape[0], COPIES, 4), np.float32)
+    one, one_tails = own.reshape((1, own.shape[0], COPIES, 4)), tails.reshape((1, tails.size))
     for start in range(0, n, step):
         rows = min(step, n - start)
         part, factors = z[start * m :], left[start * rank :]
         own[:] = 0
-        given = nothing, 0, factors, right
         if slopes:
-            backward_rows(part, m, m, cells, frame, *given, part, m, own, tails, rows)
+            backward_rows(
+                part, m, m, cells, frame, nothing, 0, factors, right, part, m, own, tails, rows
+            )
         else:
-            spread_rows(part, m, m, frame, *given, own[None], tails[None], rows)
+            spread_rows(part, m, m, frame, nothing, 0, factors, right, one, one_tails, rows)
         for cell in range(moments.shape[0]):
             for k in range(4):
                 for copy in range(COPIES):

@@ -50,13 +50,6 @@ def adjoint(sigma: Sigma, z: Array, upstream: Upstream) -> Float64:
     return np.asarray(np.einsum("nmi,nm->i", values, dense_upstream(upstream)))
 
 
-def backward(
-    sigma: Sigma, z: Array, upstream: Upstream, out: Array | None = None
-) -> tuple[Float64, Array]:
-    """`adjoint` and `slope`."""
-    return adjoint(sigma, z, upstream), slope(sigma, z, upstream, out)
-
-
 def readout_gradient(
     sigma: Sigma, z: Array, v: Array, upstream: Array, need_z: bool = False
 ) -> tuple[Float64, Array, Array | None]:

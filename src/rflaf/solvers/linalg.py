@@ -38,7 +38,7 @@ def factorise(matrix: Float64, floor: float = 0.0) -> Float64:
 
 
 def _lapack(name: str, count: int) -> Any:
-    """A function of the LAPACK that scipy brings, of a letter and `count` pointers, without the GIL.
+    """A function of scipy's LAPACK, of a letter and `count` pointers, which releases the GIL.
 
     scipy's own call of it keeps the GIL, and numpy's takes half as long again for its copies.
     """

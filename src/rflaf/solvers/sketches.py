@@ -166,13 +166,12 @@ def plain_held_out_loss(
     back = -(phi_fit @ q.astype(dtype))
     from_fit = ((share_fit * np.hstack([residual, back])).astype(dtype), np.hstack([q_m, v_m]))
     from_held = (pull, v_m)
+    coefficients = fused.adjoint(sigma, z_fit, from_fit) + fused.adjoint(sigma, z_held, from_held)
     log_alpha = -alpha * float(np.sum(q[:m] * v[:m]))
     if not learn_metric:
-        sums = fused.adjoint(sigma, z_fit, from_fit) + fused.adjoint(sigma, z_held, from_held)
-        return loss, sums, np.zeros(()), log_alpha
-    by_fit, slope_fit = fused.backward(sigma, z_fit, from_fit, out=z_fit)
-    by_held, slope_held = fused.backward(sigma, z_held, from_held, out=z_held)
-    coefficients = by_fit + by_held
+        return loss, coefficients, np.zeros(()), log_alpha
+    slope_fit = fused.slope(sigma, z_fit, from_fit, out=z_fit)
+    slope_held = fused.slope(sigma, z_held, from_held, out=z_held)
     by_metric = _by_metric(metric, sketch, (slope_fit, slope_held))
     return loss, coefficients, by_metric, log_alpha
 
@@ -210,7 +209,7 @@ def held_out(
     ):
         z = project(x, w, space.array(name, (x.shape[0], w.shape[1]), np.float32))
         sides.append(fused.HeldOutRows(z, y, weights / weights.sum()))
-    rows = fused.HeldOut(sigma, *sides, constant, space.array)
+    rows = fused.HeldOut(sigma, sides[0], sides[1], constant, space.array)
     return HeldOutProblem(rows, (sides[0].z, sides[1].z))
 
 
