@@ -32,6 +32,7 @@ class TrialSize(NamedTuple):
 
 _TRIAL = TrialSize(10, 6000, 400)
 _WELL_TRIED = 6000  # rows up to which a trial is judged on two folds: one alone is too few rows
+_FAR_BEHIND = 1.2  # times the least loss on one fold; then the other is not tried
 _ROWS_PER_BIN = 2  # that a scale for each bin takes
 _OWN_STARTS = 1000  # rows up to which the choice of a start is chance, and several are better
 _MANY = 10_000  # rows beyond which a metric is always learned; of a full one, which learns longer
@@ -93,15 +94,29 @@ def choose_forms(
     options = choices(inputs, n, settings)
     if len(options) == 1:
         return options, []
-    held_folds = held_folds[:2] if n <= _WELL_TRIED else held_folds[:1]
     trials = _Trials(rows, fold, inputs, settings, _TRIAL)
     starts = trials.starts([c.form for c in options], held_folds[0])
-    losses = dict(zip(options, trials.losses(options, held_folds, starts)))
+    losses = trials.losses(options, held_folds[0], starts)
+    if n <= _WELL_TRIED and len(held_folds) > 1:
+        again = _not_far_behind(losses)
+        second = trials.losses(again, held_folds[1], starts)
+        both = {c: (losses[c] + second[c]) / 2 for c in again}
+        # so much more than on the first fold, or the best of what is left out would come closer
+        more = max([both[c] / losses[c] for c in again if 0 < losses[c] < np.inf], default=1.0)
+        losses = {c: both.get(c, more * loss) for c, loss in losses.items()}
     path = [{"form": c.form, "kind": c.kind, "loss": loss} for c, loss in losses.items()]
     found = _mixed(losses, n, settings)
     if n <= _OWN_STARTS:  # each member may look for its own
         return found, path
     return [replace(choice, start=starts[choice.form]) for choice in found], path
+
+
+def _not_far_behind(losses: dict[Choice, float]) -> list[Choice]:
+    """What another fold might make the best, of smooth forms and of bins."""
+    smooth = min((loss for c, loss in losses.items() if c.form != "bins"), default=np.inf)
+    least = min(losses.values())
+    limits = {c: _MIXED * least if c.form == "bins" else smooth for c in losses}
+    return [c for c, loss in losses.items() if loss <= _FAR_BEHIND * limits[c]]
 
 
 def _mixed(losses: dict[Choice, float], n: int, settings: FitSettings) -> list[Choice]:
@@ -143,25 +158,22 @@ class _Trials:
         return dict(zip(names, found))
 
     def losses(
-        self, options: list[Choice], held_folds: list[int], starts: dict[str, Learned]
-    ) -> list[float]:
-        """The mean held-out error of each, over some folds."""
-        forms = list(dict.fromkeys(choice.form for choice in options))
-        places = [(form, held) for form in forms for held in held_folds]
-        found: dict[Choice, dict[int, float]] = {choice: {} for choice in options}
+        self, options: list[Choice], held: int, starts: dict[str, Learned]
+    ) -> dict[Choice, float]:
+        """The held-out error of each."""
+        found = dict.fromkeys(options, np.inf)
+        longest = sorted(options, key=lambda c: ("full", "diagonal", "none").index(c.kind))
         verbose = self.settings.verbose
-        with Progress("choosing the form of the inputs", len(places), verbose) as progress:
+        with Progress("choosing the form of the inputs", len(options), verbose) as progress:
 
             def task(k: int) -> None:
-                form, held = places[k]
-                trial = self._trial(form, held)
-                mine = [choice for choice in options if choice.form == form]
-                for choice in mine:
-                    found[choice][held] = trial.loss(choice.kind, starts[form])
-                progress.step({"loss": min(found[choice][held] for choice in mine)})
+                choice = longest[k]
+                trial = self._trial(choice.form, held)
+                found[choice] = trial.loss(choice.kind, starts[choice.form])
+                progress.step({"loss": found[choice]})
 
-            parallel(task, len(places))
-        return [float(np.mean([found[c][held] for held in held_folds])) for c in options]
+            parallel(task, len(options))
+        return found
 
     def _trial(self, form: str, held: int) -> _Trial:
         rng = self.settings.rng(2, held)

@@ -34,10 +34,10 @@ def minimise(
     f, g = value(x)
     pairs: list[tuple[Float64, Float64, float]] = []
     for step in range(max_iter):
-        if step >= least and 0.5 * float(np.sum(g * g)) <= tol * abs(f):
+        if step >= least and 0.5 * float(np.vdot(g, g)) <= tol * abs(f):
             return x, step
         direction = -_apply_inverse(g, pairs)
-        slope = float(np.sum(direction * g))
+        slope = float(np.vdot(direction, g))
         if slope >= 0:  # rounding
             return x, step
         length = 1.0
@@ -50,8 +50,8 @@ def minimise(
             if length < _SHORTEST:
                 return x, step
         s, y = new - x, g_new - g
-        curve = float(np.sum(s * y))
-        if curve > 1e-12 * float(np.sum(y * y)):
+        curve = float(np.vdot(s, y))
+        if curve > 1e-12 * float(np.vdot(y, y)):
             pairs = [*pairs, (s, y, 1 / curve)][-_MEMORY:]
         x, f, g = new, f_new, g_new
     return x, max_iter
@@ -68,12 +68,12 @@ def _apply_inverse(g: Float64, pairs: list[tuple[Float64, Float64, float]]) -> A
     """The inverse Hessian that the remembered steps tell of, times g; without any, g itself."""
     q, shares = g.copy(), []
     for s, y, inverse in reversed(pairs):
-        share = inverse * float(np.sum(s * q))
+        share = inverse * float(np.vdot(s, q))
         q -= share * y
         shares.append(share)
     if pairs:
         s, y, inverse = pairs[-1]
-        q *= 1 / (inverse * float(np.sum(y * y)))
+        q *= 1 / (inverse * float(np.vdot(y, y)))
     for (s, y, inverse), share in zip(pairs, reversed(shares)):
-        q += (share - inverse * float(np.sum(y * q))) * s
+        q += (share - inverse * float(np.vdot(y, q))) * s
     return q

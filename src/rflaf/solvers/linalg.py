@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 from scipy.linalg import cython_lapack
 
 from rflaf.fused.held_out import capsule_address
@@ -37,16 +36,17 @@ def factorise(matrix: Float64, floor: float = 0.0) -> Float64:
     raise ValueError("The matrix to factorise is not finite.")
 
 
-def _lapack(name: str, count: int) -> Any:
-    """A function of scipy's LAPACK, of a letter and `count` pointers, which releases the GIL.
+def _lapack(name: str, letters: int, count: int) -> Any:
+    """A function of scipy's LAPACK, of some letters and `count` pointers, which releases the GIL.
 
     scipy's own call of it keeps the GIL, and numpy's takes half as long again for its copies.
     """
-    kind = ctypes.CFUNCTYPE(None, ctypes.c_char_p, *[ctypes.c_void_p] * count)
-    return kind(capsule_address(cython_lapack, name))
+    kinds = [ctypes.c_char_p] * letters + [ctypes.c_void_p] * count
+    return ctypes.CFUNCTYPE(None, *kinds)(capsule_address(cython_lapack, name))
 
 
-_dpotrf, _dpotrs = _lapack("dpotrf", 4), _lapack("dpotrs", 7)
+_dpotrf, _dpotrs = _lapack("dpotrf", 1, 4), _lapack("dpotrs", 1, 7)
+_dtrtrs = _lapack("dtrtrs", 3, 7)
 
 
 def _cholesky(matrix: Float64) -> bool:
@@ -59,15 +59,7 @@ def _cholesky(matrix: Float64) -> bool:
 
 def solve_factored(factor: Float64, right: Any) -> Float64:
     """The solution of the system whose matrix was factorised, for a vector or some columns."""
-    right = np.asarray(right, np.float64)
-    lower = np.asfortranarray(factor)
-    # by columns, as LAPACK has them
-    found = np.array(right.T, order="C")
-    n, columns, info = (ctypes.c_int(k) for k in (len(lower), right.size // len(lower), 0))
-    size = ctypes.byref(n)
-    place = size, ctypes.byref(columns), lower.ctypes.data, size, found.ctypes.data, size
-    _dpotrs(b"L", *place, ctypes.byref(info))
-    return np.ascontiguousarray(found.T)
+    return _by_factor(_dpotrs, (b"L",), factor, right)
 
 
 def solve_positive(matrix: Float64, right: Any, floor: float = 0.0) -> Float64:
@@ -77,8 +69,18 @@ def solve_positive(matrix: Float64, right: Any, floor: float = 0.0) -> Float64:
 
 def whiten(factor: Float64, right: Any, transposed: bool = False) -> Float64:
     """L^-1 right, or L'^-1 right, where L is the lower factor."""
-    trans = "T" if transposed else "N"
-    return linalg.solve_triangular(factor, right, lower=True, trans=trans, check_finite=False)
+    return _by_factor(_dtrtrs, (b"L", b"T" if transposed else b"N", b"N"), factor, right)
+
+
+def _by_factor(solve: Any, letters: tuple[bytes, ...], factor: Float64, right: Any) -> Float64:
+    """What LAPACK makes of a lower factor and a vector or some columns."""
+    lower = np.asfortranarray(factor)
+    found = np.array(np.asarray(right, np.float64).T, order="C")  # by columns, as LAPACK has them
+    n, columns, info = (ctypes.c_int(k) for k in (len(lower), found.size // len(lower), 0))
+    size = ctypes.byref(n)
+    place = size, ctypes.byref(columns), lower.ctypes.data, size, found.ctypes.data, size
+    solve(*letters, *place, ctypes.byref(info))
+    return np.ascontiguousarray(found.T)
 
 
 def unwhiten(factor: Float64, right: Any) -> Float64:
