@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rflaf import fused
-from rflaf.fitting.members import Member
+from rflaf.fitting.members import Member, teams_of
 from rflaf.fused.threads import parallel
 from rflaf.solvers.features import as_array, project
 
@@ -16,6 +17,7 @@ Array = NDArray[Any]
 
 _MOST_ROWS = 400  # that the prediction is compared on,
 _MOST_IN_ALL = 16_000  # and those for all inputs together
+_OF_EACH_TEAM = 2  # members that are asked
 
 
 def input_importances(members: list[Member], x: Any, rng: np.random.Generator) -> Array:
@@ -25,6 +27,7 @@ def input_importances(members: list[Member], x: Any, rng: np.random.Generator) -
     the spread of an input were tried: they see steep places and miss jumps, and order the inputs
     of heavy-tailed tables otherwise than permutation importance does.
     """
+    members = _some_of_each_team(members)
     n, d = x.shape
     count = max(min(n, _MOST_ROWS, _MOST_IN_ALL // max(d, 1)), min(n, 20))
     rows = x[np.sort(rng.choice(n, count, replace=False))]
@@ -45,6 +48,16 @@ def input_importances(members: list[Member], x: Any, rng: np.random.Generator) -
         parallel(task, d)
     share = np.where(np.isfinite(share), share, 0.0)
     return share / share.sum() if share.sum() > 0 else share
+
+
+def _some_of_each_team(members: list[Member]) -> list[Member]:
+    """The first members of every team, with the weight of all: they depend on inputs alike."""
+    found: list[Member] = []
+    for places in teams_of([member.seat for member in members]):
+        some = [members[k] for k in places[:_OF_EACH_TEAM]]
+        more = len(places) / len(some)
+        found += [replace(member, weight=more * member.weight) for member in some]
+    return found
 
 
 class _Shuffled:

@@ -132,8 +132,7 @@ def learn_layers(
             if settings.start is not None:  # each from its own, where there are as many
                 learned = settings.start.learned[c]
                 start = learned[k] if len(learned) == len(held_folds) else learned[0]
-            # one model alone has the threads for two sketches at once
-            rule = learn_settings(settings, sketches=2 if len(places) == 1 else 1)
+            rule = learn_settings(settings)
             layers[i] = learn_layer(
                 rows.at(at), inputs, chosen[c], settings, rule, rng, few, start, progress.step
             )
@@ -205,7 +204,7 @@ def _learn(
     )
 
 
-def learn_settings(settings: FitSettings, sketches: int = 1, **changes: Any) -> LearnSettings:
+def learn_settings(settings: FitSettings, **changes: Any) -> LearnSettings:
     """What learning is told of the settings of a fit."""
     rule = LearnSettings(
         alpha=settings.alpha,
@@ -215,7 +214,6 @@ def learn_settings(settings: FitSettings, sketches: int = 1, **changes: Any) -> 
         smoothness=settings.smoothness,
         max_iter=settings.max_iter,
         tol=settings.tol,
-        sketches=sketches,
     )
     return replace(rule, **changes)
 

@@ -15,7 +15,10 @@ from scipy.linalg import cython_blas, cython_lapack
 
 from rflaf.fused.chunks import flat
 from rflaf.fused.table import Array, Float64, Table
+from rflaf.fused.threads import parallel
 
+_SINGLE = np.dtype(np.float32)
+_SHARED = 3e8  # products of a Gram matrix from which on threads share the work
 Room = Callable[[str, tuple[int, int], Any], Array]  # memory by name, shape and dtype
 
 
@@ -42,75 +45,149 @@ class HeldOut:
     """The ridge solutions of some rows in float32, and their errors on others.
 
     `constant` is 1 for an intercept, 0 for none. Arrays that are as large as Z come from `room`.
+    What takes long is done in two parts, which threads share.
     """
 
     def __init__(
         self, sigma: Table, fit: HeldOutRows, held: HeldOutRows, constant: float, room: Room
     ) -> None:
-        from rflaf.fused.jit_ridge import sketch_features, sketch_sums
+        from rflaf.fused.jit_ridge import add_triangle
 
         self._sigma, self._blas = sigma, addresses()
-        (n, m), self._outputs = fit.z.shape, fit.y.shape[1]
-        w, table = m + 1, sigma.in_dtype(np.dtype(np.float32))
-        sides = []
-        for name, side in (("fit", fit), ("held", held)):
-            phi = flat(room(f"phi {name}", (len(side.z), w), np.float32), True)
-            sketch_features(flat(side.z), len(side.z), m, *table, constant, phi)
-            y = flat(np.ascontiguousarray(side.y, np.float32))
-            sides.append((flat(side.z, True), y, np.ascontiguousarray(side.share, np.float64), phi))
-        self._fit, self._held = sides
+        (n, self._m), self._outputs = fit.z.shape, fit.y.shape[1]
+        w = self._m + 1
+        self._fit, self._held = (
+            _Side.of(side, room(f"phi {name}", (len(side.z), w), np.float32))
+            for name, side in (("fit", fit), ("held", held))
+        )
         uneven = bool(np.ptp(fit.share) > 0)
         self._weighted = flat(room("root", (n if uneven else 0, w), np.float32), True)
-        gram = flat(room("gram", (w, w), np.float32), True)
-        right = np.empty(w * self._outputs, np.float32)
-        _, y, share, phi = self._fit
-        given = phi, y, share, self._outputs, self._weighted, gram, right
-        self._sums = gram, float(sketch_sums(self._blas, *given)), right
+        halves = [slice(0, n)] if n * w * w < _SHARED else [slice(0, n // 2), slice(n // 2, n)]
+        self._parts = [(self._fit, rows) for rows in halves] + [(self._held, slice(0, len(held.z)))]
+        sums = [
+            (
+                flat(room(f"gram {k}", (w, w), np.float32), True),
+                np.empty(w * self._outputs, np.float32),
+            )
+            for k in range(len(halves))
+        ]
+        units = [1.0] * len(halves)
+
+        def task(k: int) -> None:
+            side, rows = self._parts[k]
+            self._make_features(side, rows, constant)
+            if k < len(halves):
+                units[k] = self._add_up(halves[k], *sums[k])
+
+        for_each_part(task, self._parts)
+        for gram, right in sums[1:]:
+            add_triangle(sums[0][0], gram, w)
+            np.add(sums[0][1], right, out=sums[0][1])
+        self._sums = sums[0][0], units[0], sums[0][1]
         self._matrix = flat(room("matrix", (w, w), np.float64), True)
+
+    def _make_features(self, side: _Side, rows: slice, constant: float) -> None:
+        from rflaf.fused.jit_ridge import sketch_features
+
+        m, count, table = self._m, rows.stop - rows.start, self._sigma.in_dtype(_SINGLE)
+        z, phi = side.z[rows.start * m :], side.phi[rows.start * (m + 1) :]
+        sketch_features(z, count, m, *table, constant, phi)
+
+    def _add_up(self, rows: slice, gram: Array, right: Array) -> float:
+        from rflaf.fused.jit_ridge import sketch_sums
+
+        side, w, outputs = self._fit, self._m + 1, self._outputs
+        phi, y = side.phi[rows.start * w : rows.stop * w], side.y[rows.start * outputs :]
+        weighted = self._weighted[rows.start * w : rows.stop * w]
+        given = phi, y, side.share[rows], outputs, weighted, gram, right
+        return float(sketch_sums(self._blas, *given))
 
     @property
     def trace(self) -> float:
         """Of the Gram matrix; not finite where features overflow."""
-        w = self._sums[2].size // self._outputs
-        return float(self._sums[1] * self._sums[0][:: w + 1].sum(dtype=np.float64))
+        return float(self._sums[1] * self._sums[0][:: self._m + 2].sum(dtype=np.float64))
 
     def loss(self, alpha: float) -> float:
         """J for a penalty; infinite where the features overflow."""
         from rflaf.fused.jit_ridge import sketch_loss
 
-        (gram, unit, right), (_, y, share, phi) = self._sums, self._held
-        given = gram, right, unit, alpha, self._matrix, phi, y, share / self._outputs
+        (gram, unit, right), held = self._sums, self._held
+        share = held.share / self._outputs
+        given = gram, right, unit, alpha, self._matrix, held.phi, held.y, share
         return float(sketch_loss(self._blas, *given, self._outputs))
 
     def solution(self, alpha: float) -> Float64 | None:
         """The output weights for a penalty, (M + 1) × C, the intercept last; None: not finite."""
         from rflaf.fused.jit_ridge import sketch_solution
 
-        (gram, unit, right), phi = self._sums, self._fit[3]
-        given = gram, right, unit, alpha, self._matrix, phi, self._weighted, self._outputs
-        v, finite = sketch_solution(self._blas, *given)
+        gram, unit, right = self._sums
+        given = gram, right, unit, alpha, self._matrix, self._fit.phi, self._weighted
+        fitted = np.empty(len(self._fit.y), np.float32)
+        v, finite = sketch_solution(self._blas, *given, self._outputs, fitted)
         return v.reshape(self._outputs, -1).T if finite else None
 
     def gradients(self, alpha: float, slopes: bool) -> Gradients | None:
         """J and its gradients; if `slopes`, those for Z take the place of Z. None: not finite."""
-        from rflaf.fused.jit_ridge import sketch_gradients
+        from rflaf.fused.jit_ridge import sketch_pulls
 
-        table = self._sigma.in_dtype(np.dtype(np.float32))
-        layout = self._sigma.layout
-        moments = np.zeros((layout.n_cells + 1, 4))
-        tails = np.zeros(2 if self._sigma.basis.tail == "linear" else 0)
-        (z_fit, y_fit, share_fit, phi_fit), (z_held, y_held, share_held, phi_held) = (
-            self._fit,
-            self._held,
-        )
-        loss, by_alpha, finite = sketch_gradients(
-            self._blas, self._sums, alpha, *table, z_fit, y_fit, share_fit, phi_fit,
-            self._weighted, z_held, y_held, share_held / self._outputs, phi_held, self._outputs,
-            self._matrix, moments, tails, slopes,
+        fit, held, outputs, m = self._fit, self._held, self._outputs, self._m
+        factors = {
+            id(side): tuple(np.empty(rank * length, np.float32) for length in (len(side.share), m))
+            for side, rank in ((fit, 2 * outputs), (held, outputs))
+        }
+        loss, by_alpha, finite = sketch_pulls(
+            self._blas, self._sums, alpha, fit.y, fit.share, fit.phi, self._weighted, held.y,
+            held.share / outputs, held.phi, outputs, self._matrix, factors[id(fit)],
+            factors[id(held)],
         )  # fmt: skip
         if not finite:
             return None
-        return Gradients(loss, layout.pull_back(moments, tails), alpha * by_alpha)
+        layout = self._sigma.layout
+        moments = np.zeros((len(self._parts), layout.n_cells + 1, 4))
+        tails = np.zeros((len(self._parts), 2 if self._sigma.basis.tail == "linear" else 0))
+
+        def task(k: int) -> None:
+            side, rows = self._parts[k]
+            sums = moments[k], tails[k], slopes
+            self._add_cell_sums(side, rows, *factors[id(side)], *sums)
+
+        for_each_part(task, self._parts)
+        coefficients = layout.pull_back(moments.sum(axis=0), tails.sum(axis=0))
+        return Gradients(loss, coefficients, alpha * by_alpha)
+
+    def _add_cell_sums(
+        self, side: _Side, rows: slice, left: Array, right: Array, *sums: Any
+    ) -> None:
+        from rflaf.fused.jit_ridge import add_cell_sums
+
+        m, table = self._m, self._sigma.in_dtype(_SINGLE)
+        rank = len(right) // m
+        z, factor = (x[rows.start * k : rows.stop * k] for x, k in ((side.z, m), (left, rank)))
+        add_cell_sums(z, m, *table, factor, right, *sums)
+
+
+class _Side(NamedTuple):
+    """Rows as the kernels take them, and room for their features."""
+
+    z: Array
+    y: Array
+    share: Array
+    phi: Array
+
+    @classmethod
+    def of(cls, rows: HeldOutRows, phi: Array) -> _Side:
+        y = flat(np.ascontiguousarray(rows.y, np.float32))
+        share = np.ascontiguousarray(rows.share, np.float64)
+        return cls(flat(rows.z, True), y, share, flat(phi, True))
+
+
+def for_each_part(task: Callable[[int], None], parts: list[Any]) -> None:
+    """Threads share what has been cut into parts; less than that is not worth waking them."""
+    if len(parts) > 2:
+        parallel(task, len(parts))
+    else:
+        for k in range(len(parts)):
+            task(k)
 
 
 @lru_cache(maxsize=1)

@@ -168,9 +168,9 @@ def _products(one, other, w, found):
 
 
 @compiled
-def _times_system(blas, phi, share, diagonal, n, w, p, outputs, image):
-    """(share Phi' Phi + diagonal) p into `image`, with products in float32."""
-    middle, found = np.empty(n * outputs, np.float32), np.empty(w * outputs, np.float32)
+def _times_system(blas, phi, share, diagonal, n, w, p, outputs, image, middle):
+    """(share Phi' Phi + diagonal) p into `image`, and Phi p into `middle`, in float32."""
+    found = np.empty(w * outputs, np.float32)
     _features_times(blas, phi, n, w, _rounded(p), outputs, middle)
     _transposed_times(blas, phi, n, w, middle, outputs, found)
     for c in range(outputs):
@@ -180,12 +180,15 @@ def _times_system(blas, phi, share, diagonal, n, w, p, outputs, image):
 
 
 @compiled
-def _solve(blas, phi, share, diagonal, matrix, n, w, right, outputs):
-    """A solution by the factor, refined by conjugate gradients with products of the features."""
+def _solve(blas, phi, share, diagonal, matrix, n, w, right, outputs, fitted):
+    """A solution by the factor, refined by conjugate gradients with products of the features.
+
+    Phi times it goes to `fitted`.
+    """
     x, image, z = _copied(right), np.empty(right.size), np.empty(right.size)
     size, end, curve = np.empty(outputs), np.empty(outputs), np.empty(outputs)
     _solve_factored(blas, matrix, w, x, outputs)
-    _times_system(blas, phi, share, diagonal, n, w, x, outputs, image)
+    _times_system(blas, phi, share, diagonal, n, w, x, outputs, image, fitted)
     r = np.empty(right.size)
     for i in range(r.size):
         r[i] = right[i] - image[i]
@@ -193,13 +196,15 @@ def _solve(blas, phi, share, diagonal, matrix, n, w, right, outputs):
     _solve_factored(blas, matrix, w, p, outputs)
     _products(r, p, w, size)
     _products(right, x, w, end)
-    for _ in range(_STEPS):
+    steps = 0
+    while steps < _STEPS:
         enough = True
         for c in range(outputs):
             enough &= size[c] <= _TOL * _TOL * end[c]
         if enough:
             break
-        _times_system(blas, phi, share, diagonal, n, w, p, outputs, image)
+        steps += 1
+        _times_system(blas, phi, share, diagonal, n, w, p, outputs, image, fitted)
         _products(p, image, w, curve)
         for i in range(r.size):
             length = size[i // w] / max(curve[i // w], 1e-300)
@@ -212,6 +217,8 @@ def _solve(blas, phi, share, diagonal, matrix, n, w, right, outputs):
         _products(r, z, w, size)
         for i in range(r.size):
             p[i] = z[i] + size[i // w] / max(curve[i // w], 1e-300) * p[i]
+    if steps:
+        _features_times(blas, phi, n, w, _rounded(x), outputs, fitted)
     return x
 
 
@@ -255,6 +262,15 @@ def sketch_sums(blas, phi, y, share, outputs, weighted, gram, right):
 
 
 @compiled
+def add_triangle(gram, other, w):
+    """Add the part of a Gram matrix that is filled."""
+    for j in range(w):
+        row, more = gram[j * w + j : (j + 1) * w], other[j * w + j : (j + 1) * w]
+        for k in range(row.size):
+            row[k] += more[k]
+
+
+@compiled
 def sketch_system(gram, unit, alpha, w):
     """What a penalty adds to the diagonal, and rounding; the intercept has no penalty."""
     trace = 0.0
@@ -288,8 +304,11 @@ def sketch_loss(blas, gram, right, unit, alpha, matrix, phi_held, y_held, share_
 
 
 @compiled
-def sketch_solution(blas, gram, right, unit, alpha, matrix, phi, weighted, outputs):
-    """The output weights for a penalty, C rows of w, and whether all was finite."""
+def sketch_solution(blas, gram, right, unit, alpha, matrix, phi, weighted, outputs, fitted):
+    """The output weights for a penalty, C rows of w, and whether all was finite.
+
+    The features times them, or the weighted ones, go to `fitted`.
+    """
     w = right.size // outputs
     n = phi.size // w
     diagonal, floor = sketch_system(gram, unit, alpha, w)
@@ -297,29 +316,31 @@ def sketch_solution(blas, gram, right, unit, alpha, matrix, phi, weighted, outpu
     if not _factor(blas, gram, unit, diagonal, floor, w, matrix):
         return known, False
     of_system = weighted if weighted.size else phi
-    return _solve(blas, of_system, unit, diagonal, matrix, n, w, known, outputs), True
+    return _solve(blas, of_system, unit, diagonal, matrix, n, w, known, outputs, fitted), True
 
 
 @compiled
-def sketch_gradients(
-    blas, sums, alpha, cells, frame, z_fit, y_fit, share_fit, phi_fit, weighted, z_held, y_held,
-    share_held, phi_held, outputs, matrix, moments, tails, slopes,
+def sketch_pulls(
+    blas, sums, alpha, y_fit, share_fit, phi_fit, weighted, y_held, share_held, phi_held, outputs,
+    matrix, of_fit, of_held,
 ):  # fmt: skip
-    """J, its gradient for alpha, and sums over cells into `moments` and `tails`.
+    """J, its gradient for alpha, and whether all was finite.
 
-    `sums` are the Gram matrix, its unit and the right side. Where `slopes` are wanted, the
-    gradients for Z take its place. Returns also whether all was finite.
+    `sums` are the Gram matrix, its unit and the right side. The gradients for the features are
+    products of two factors each: `of_fit` gets n × 2C and 2C rows of m numbers, and `of_held`, for
+    the rows held out, n × C and C rows.
     """
     gram, unit, right = sums
     n, held = share_fit.size, share_held.size
     w = phi_fit.size // n
     m = w - 1
-    v, finite = sketch_solution(blas, gram, right, unit, alpha, matrix, phi_fit, weighted, outputs)
+    back, fitted = np.empty(n * outputs, np.float32), np.empty(n * outputs, np.float32)
+    v, finite = sketch_solution(
+        blas, gram, right, unit, alpha, matrix, phi_fit, weighted, outputs, fitted
+    )
     if not finite:
         return 0.0, 0.0, False
-    phi, (diagonal, _) = weighted if weighted.size else phi_fit, sketch_system(gram, unit, alpha, w)
-    v_single = _rounded(v)
-    error = np.empty(held * outputs, np.float32)
+    v_single, error = _rounded(v), of_held[0]
     _features_times(blas, phi_held, held, w, v_single, outputs, error)
     loss = 0.0
     for r in range(held):
@@ -330,34 +351,32 @@ def sketch_gradients(
             error[i] *= 2 * share_held[r]  # from here on the pull
     pulled = np.empty(w * outputs, np.float32)
     _transposed_times(blas, phi_held, held, w, error, outputs, pulled)
-    q = _solve(blas, phi, unit, diagonal, matrix, n, w, _copied(pulled), outputs)
+    phi, (diagonal, _) = weighted if weighted.size else phi_fit, sketch_system(gram, unit, alpha, w)
+    q = _solve(blas, phi, unit, diagonal, matrix, n, w, _copied(pulled), outputs, back)
     by_alpha = 0.0
     for c in range(outputs):
         for k in range(m):
             by_alpha -= q[c * w + k] * v[c * w + k]
-    back, fitted = np.empty(n * outputs, np.float32), np.empty(n * outputs, np.float32)
-    _features_times(blas, phi_fit, n, w, v_single, outputs, fitted)
-    _features_times(blas, phi_fit, n, w, _rounded(q), outputs, back)
-    left = np.empty(2 * n * outputs, np.float32)
-    factors, of_held = np.empty(2 * m * outputs, np.float32), np.empty(m * outputs, np.float32)
+            of_fit[1][c * m + k] = q[c * w + k]
+            of_fit[1][(outputs + c) * m + k] = of_held[1][c * m + k] = v[c * w + k]
+    if weighted.size:
+        _features_times(blas, phi_fit, n, w, v_single, outputs, fitted)
+        _features_times(blas, phi_fit, n, w, _rounded(q), outputs, back)
     for r in range(n):
         for c in range(outputs):
             i = r * outputs + c
-            left[2 * r * outputs + c] = share_fit[r] * (y_fit[i] - fitted[i])
-            left[(2 * r + 1) * outputs + c] = -share_fit[r] * back[i]
-    for c in range(outputs):
-        for k in range(m):
-            factors[c * m + k] = q[c * w + k]
-            factors[(outputs + c) * m + k] = of_held[c * m + k] = v[c * w + k]
-    _add_sums(z_fit, n, m, cells, frame, left, factors, moments, tails, slopes)
-    _add_sums(z_held, held, m, cells, frame, error, of_held, moments, tails, slopes)
+            of_fit[0][2 * r * outputs + c] = share_fit[r] * (y_fit[i] - fitted[i])
+            of_fit[0][(2 * r + 1) * outputs + c] = -share_fit[r] * back[i]
     return loss, by_alpha, True
 
 
 @compiled
-def _add_sums(z, n, m, cells, frame, left, right, moments, tails, slopes):
-    """Add the sums of g, gt, gt², gt³ over the cells, for g of factors, a range after another."""
-    rank, step = right.size // m, max(1, _RANGE // m)
+def add_cell_sums(z, m, cells, frame, left, right, moments, tails, slopes):
+    """Add the sums of g, gt, gt², gt³ over the cells, for g of two factors, a range after another.
+
+    Where `slopes` are wanted, g sigma'(z) takes the place of z.
+    """
+    rank, step, n = right.size // m, max(1, _RANGE // m), z.size // m
     nothing = left[:0]
     own = np.empty((moments.shape[0], COPIES, 4), np.float32)
     one, one_tails = own.reshape((1, own.shape[0], COPIES, 4)), tails.reshape((1, tails.size))

@@ -12,9 +12,11 @@ from scipy import sparse
 
 from rflaf import fused
 from rflaf.fused.binned import BinnedMatrix
+from rflaf.fused.chunks import for_each
 from rflaf.solvers.linalg import factorise, whiten
 
 Array = NDArray[Any]
+_SHARED = 1 << 20  # elements of Z from which on threads share a product
 
 
 class FeatureOverflow(ValueError):
@@ -62,12 +64,33 @@ def project(x: Any, w: Array, out: Array | None = None) -> Array:
         return x.project(x.tables(w), out)
     if out is None or sparse.issparse(x):
         return np.asarray(x @ w)
-    return np.matmul(x, w, out=out)
+
+    def task(rows: slice) -> None:
+        np.matmul(x[rows], w, out=out[rows])
+
+    for_each(task, _halves(len(x), out.size))
+    return out
 
 
 def pull_back(x: Any, slopes: Array) -> Array:
     """X' slopes, for any kind of X."""
-    return x.pull_back(slopes) if isinstance(x, BinnedMatrix) else np.asarray(x.T @ slopes)
+    if isinstance(x, BinnedMatrix):
+        return x.pull_back(slopes)
+    if sparse.issparse(x):
+        return np.asarray(x.T @ slopes)
+    out = np.empty((x.shape[1], slopes.shape[1]), np.result_type(x, slopes))
+
+    def task(columns: slice) -> None:
+        np.matmul(x.T, slopes[:, columns], out=out[:, columns])
+
+    for_each(task, _halves(slopes.shape[1], slopes.size))
+    return out
+
+
+def _halves(n: int, elements: int) -> list[slice]:
+    """Ranges for threads to share, where there is enough to do; by the numbers alone."""
+    cut = n // 2 if elements >= _SHARED else n
+    return [slice(a, b) for a, b in ((0, cut), (cut, n)) if b > a]
 
 
 def as_array(x: Any) -> Array:

@@ -36,6 +36,14 @@ Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 
 
+class Size(NamedTuple):
+    """Of a sketch."""
+
+    features: int
+    fit_rows: int
+    held_rows: int
+
+
 class Sketch(NamedTuple):
     """Rows to fit on, rows to judge by, and a random projection."""
 
@@ -47,13 +55,15 @@ class Sketch(NamedTuple):
     weights_held: Array
     projection: Array
 
-
-class Size(NamedTuple):
-    """Of a sketch."""
-
-    features: int
-    fit_rows: int
-    held_rows: int
+    def reduced(self, size: Size) -> Sketch:
+        """Fewer features and rows to fit on, with the same rows to judge by."""
+        rows = slice(None, None, max(len(self.weights_fit) // size.fit_rows, 1))
+        return self._replace(
+            x_fit=self.x_fit[rows],
+            y_fit=self.y_fit[rows],
+            weights_fit=self.weights_fit[rows],
+            projection=np.ascontiguousarray(self.projection[:, : size.features]),
+        )
 
 
 @dataclass(frozen=True)
@@ -89,14 +99,13 @@ class Problem:
 class Sampler:
     """Draws sketches."""
 
-    def __init__(self, problem: Problem, rng: np.random.Generator, sketches: int = 1) -> None:
+    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
         x = problem.x
         self.x = x.tocsr() if sparse.issparse(x) else x
         self.y, self.weights, self.rng = problem.y, problem.weights, rng
         dtype = np.float64 if x.dtype == np.float64 else np.float32
         self.projection = problem.projection.astype(dtype)
         self.rows = np.flatnonzero(problem.weights > 0)
-        self.spaces = [Workspace() for _ in range(sketches)]  # one for each sketch of a step
 
     def draw(self, size: Size) -> Sketch:
         wanted = min(size.fit_rows + size.held_rows, len(self.rows))

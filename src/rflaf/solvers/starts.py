@@ -72,8 +72,6 @@ class LearnSettings:
     max_iter, tol : int, float
         Steps in all; those of one size of sketches end when 32 of them lower the loss by less than
         `tol`, relatively.
-    sketches : int
-        Of a step; they are computed at once.
     """
 
     alpha: float | None = None
@@ -83,7 +81,6 @@ class LearnSettings:
     smoothness: float = 0.0
     max_iter: int = 240
     tol: float = 0.02
-    sketches: int = 2
 
 
 def compiled(basis: Any, a: Float64) -> fused.Sigma:

@@ -5,9 +5,7 @@ error on other rows, decides (`sketches` has J and its gradient).
 
 The rows and the columns are drawn anew for every step, the columns from the very W that the model
 will use, so that L and sigma suit it. L-BFGS on one fixed sketch was tried: it soon fits L to the
-few columns it sees, and the gain does not carry over to the others. A step takes the mean gradient
-of a fixed number of sketches, which are computed at once, a thread each; how many threads there are
-changes no bit.
+few columns it sees, and the gain does not carry over to the others.
 
 The metric starts from the gradients of a first solution (`starts.turn_metric`). Then come steps
 with small sketches first and larger ones later; those of one size end sooner when they gain too
@@ -25,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rflaf.fused.threads import parallel
 from rflaf.solvers.adam import Adam, penalty_gradient
-from rflaf.solvers.features import as_array, project
-from rflaf.solvers.sketches import Problem, Sampler, Size, Sketch, held_out_loss
+from rflaf.solvers.features import Workspace, as_array, project
+from rflaf.solvers.sketches import Problem, Sampler, Size, held_out_loss
 from rflaf.solvers.starts import (
     FILL,
     Kind,
@@ -70,7 +67,7 @@ _LAST = Stage(1e9, 0.1)
 _LAST_OF_MANY, _MANY = Stage(2e9, 0.15), 2000
 # Where large sketches have this much less of the loss of small ones, the error is for want of
 # features, and sketches with few of them have another optimum.
-_LAST_OF_FEW, _MUCH_LESS = Stage(4e9, 0.1), 0.7
+_LAST_OF_FEW, _MUCH_LESS = Stage(8e9, 0.15), 0.7
 _LONG = 32  # steps, with fewer of them there is nothing to plan
 _WIDE_STAGES = (Stage(4e8, 0.4), Stage(6e9, 0.3), Stage(3.2e10, 0.3))
 _LEAST = 200  # features of a sketch, or all: with fewer of them weak inputs are not seen
@@ -109,7 +106,7 @@ def learn_activation(
     if settings.coefficients is None and not basis.learnable:
         settings = replace(settings, coefficients=np.ones(1))
     problem = replace(problem, y=_mix_targets(problem.y, rng))
-    sampler = Sampler(problem, rng, settings.sketches)
+    sampler = Sampler(problem, rng)
     n, m = problem.x.shape[0], problem.projection.shape[1]
     first = sketch_size(n, m, _STAGES[0].work if m <= _NARROW else _WIDE_STAGES[0].work)
     if turns is None:
@@ -141,9 +138,10 @@ def _plan_stages(
     if settings.max_iter < _LONG or large.features < 2 * small.features:
         return *_STAGES, last
     sigma, intercept = compiled(basis, state.coefficients), settings.fit_intercept
+    whole = sampler.draw(large)
     losses = [
-        SketchRidge(sigma, state.metric, sampler.draw(size), intercept).loss(state.alpha)
-        for size in (small, large)
+        SketchRidge(sigma, state.metric, sketch, intercept).loss(state.alpha)
+        for sketch in (whole.reduced(small), whole)
     ]
     return *_STAGES, _LAST_OF_FEW if losses[1] < _MUCH_LESS * losses[0] else last
 
@@ -178,6 +176,7 @@ class _Descent:
         self.learned = start = replace(start, history=[])
         self._sampler, self._basis, self._kind = sampler, basis, kind
         self._settings, self._callback = settings, callback
+        self._space = Workspace()
         length = FILL / np.sqrt(max(sampler.x.shape[1], 1))
         height = float(np.sqrt(np.mean(start.coefficients**2)))
         self._moves = Adam(_RATE * height), Adam(_RATE * length), Adam(2 * _RATE)
@@ -199,51 +198,31 @@ class _Descent:
 
     def _step(self, size: Size, fade: float) -> float:
         """One step, and the loss before it."""
-        settings, state = self._settings, self.learned
-        sketches = [self._sampler.draw(size) for _ in range(settings.sketches)]
-        found = self._gradients(sketches)
-        losses = np.array([each[0] for each in found])
-        if not (losses > 0).all():
-            return 0.0
-        by_a, by_metric, by_alpha = (
-            sum(each[k] / each[0] for each in found) / len(found) for k in (1, 2, 3)
+        settings, state, learns_metric = self._settings, self.learned, self._kind != "none"
+        a, metric, alpha = state.coefficients, state.metric, state.alpha
+        sketch = self._sampler.draw(size)
+        loss, by_a, by_metric, by_alpha = held_out_loss(
+            *(compiled(self._basis, a), metric, alpha, sketch),
+            fit_intercept=settings.fit_intercept,
+            learn_metric=learns_metric,
+            space=self._space,
         )
-        loss = float(np.exp(np.mean(np.log(losses))))
-        record = {"loss": loss, "alpha": state.alpha, "features": size.features}
+        if not loss > 0:
+            return 0.0
+        record = {"loss": loss, "alpha": alpha, "features": size.features}
         if self._callback is not None:
             self._callback(record)
-        a, metric, alpha = state.coefficients, state.metric, state.alpha
         if settings.coefficients is None:
             bend = penalty_gradient(a, settings.l1, settings.smoothness)
-            a = self._moves[0].step(a, by_a + bend, fade)
-        if self._kind != "none":
-            metric = self._moves[1].step(metric, np.asarray(by_metric, np.float64), fade)
-            metric *= _within_grid(metric, sketches[0].x_fit, self._basis)
+            a = self._moves[0].step(a, by_a / loss + bend, fade)
+        if learns_metric:
+            metric = self._moves[1].step(metric, np.asarray(by_metric / loss, np.float64), fade)
+            metric *= _within_grid(metric, sketch.x_fit, self._basis)
         if settings.alpha is None:
-            alpha = float(np.exp(self._moves[2].step(np.log(alpha), by_alpha, fade)))
+            alpha = float(np.exp(self._moves[2].step(np.log(alpha), by_alpha / loss, fade)))
         state.history.append(record)
         self.learned = Learned(a, metric, alpha, state.history)
         return loss
-
-    def _gradients(self, sketches: list[Sketch]) -> list[Any]:
-        """The loss of each sketch, and its gradients."""
-        state, settings = self.learned, self._settings
-        sigma = compiled(self._basis, state.coefficients)
-        found: list[Any] = [None] * len(sketches)
-
-        def task(k: int) -> None:
-            found[k] = held_out_loss(
-                sigma,
-                state.metric,
-                state.alpha,
-                sketches[k],
-                fit_intercept=settings.fit_intercept,
-                learn_metric=self._kind != "none",
-                space=self._sampler.spaces[k],
-            )
-
-        parallel(task, len(sketches))
-        return found
 
 
 def _within_grid(metric: Float64, x: Any, basis: Any) -> float:
