@@ -62,12 +62,15 @@ class Stage(NamedTuple):
 
 # Many steps on small sketches learn more than a few on large ones that take as long.
 _STAGES = (Stage(3e7, 0.5), Stage(4e8, 0.4))
-_LAST = Stage(1e9, 0.1)
-# Models with many features are worth more than that.
-_LAST_OF_MANY, _MANY = Stage(2e9, 0.15), 2000
-# Where large sketches have this much less of the loss of small ones, the error is for want of
-# features, and sketches with few of them have another optimum.
-_LAST_OF_FEW, _MUCH_LESS = Stage(8e9, 0.15), 0.7
+# The last stage, by whether the model has many features, and whether the error is for want of them:
+# sketches with few of them have another optimum then.
+_MANY, _MUCH_LESS = 2000, 0.7  # features; loss of large sketches over that of small ones
+_LAST = {
+    (False, False): Stage(1e9, 0.1),
+    (True, False): Stage(2e9, 0.15),
+    (False, True): Stage(4e9, 0.1),
+    (True, True): Stage(8e9, 0.15),
+}
 _LONG = 32  # steps, with fewer of them there is nothing to plan
 _WIDE_STAGES = (Stage(4e8, 0.4), Stage(6e9, 0.3), Stage(3.2e10, 0.3))
 _LEAST = 200  # features of a sketch, or all: with fewer of them weak inputs are not seen
@@ -133,17 +136,17 @@ def _plan_stages(
     n, m = shape
     if m > _NARROW:
         return _WIDE_STAGES
-    last = _LAST_OF_MANY if m > _MANY else _LAST
-    small, large = (sketch_size(n, m, stage.work) for stage in (_STAGES[0], _LAST_OF_FEW))
+    many = m > _MANY
+    small, large = (sketch_size(n, m, stage.work) for stage in (_STAGES[0], _LAST[many, True]))
     if settings.max_iter < _LONG or large.features < 2 * small.features:
-        return *_STAGES, last
+        return *_STAGES, _LAST[many, False]
     sigma, intercept = compiled(basis, state.coefficients), settings.fit_intercept
     whole = sampler.draw(large)
     losses = [
         SketchRidge(sigma, state.metric, sketch, intercept).loss(state.alpha)
         for sketch in (whole.reduced(small), whole)
     ]
-    return *_STAGES, _LAST_OF_FEW if losses[1] < _MUCH_LESS * losses[0] else last
+    return *_STAGES, _LAST[many, losses[1] < _MUCH_LESS * losses[0]]
 
 
 def sketch_size(n: int, m: int, work: float) -> Size:
