@@ -195,7 +195,7 @@ def _solve(seats: list[Seat], rows: Rows | None, task: _Task) -> list[Solution]:
     room = budget.kept_bytes(settings.max_bytes)
     at_hand = None if rows is None else rows.held(room)
     turned = rotations(seats, sample, task.fold, plan)
-    exact = sample.used * settings.components <= budget.EXACT_FEATURES
+    exact = sample.used * settings.components <= budget.EXACT_OF_CLASSES
     problems = []
     inputs = InputsOnce(sample.x)
     for seat, rotation in zip(seats, turned):
@@ -292,7 +292,7 @@ def _growth(
     """What more rows go on from; `rows` are all rows, where the sample is but a part."""
     sample, plan, settings = task.sample, task.plan, task.settings
     size = budget.block_rows(settings.components, sample.width, settings.max_bytes)
-    exact = sample.used * settings.components <= budget.EXACT_FEATURES
+    exact = sample.used * settings.components <= budget.EXACT_OF_CLASSES
     solved = {(seat.team, seat.fold): solution for seat, solution in zip(seats, solutions)}
     known = []
     for member in fit.members:

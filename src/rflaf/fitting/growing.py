@@ -84,7 +84,7 @@ def grow(
     codes, weights = growth.encoding.encode(y, weights)
     stop = growth.rows_seen + len(codes)
     fold = growth.plan.folds(fold_keys(growth.seed, growth.rows_seen, stop))
-    exact = len(codes) * len(members[0].coef) <= budget.EXACT_FEATURES
+    exact = len(codes) * len(members[0].coef) <= budget.EXACT_OF_CLASSES
     room = budget.kept_bytes(settings.max_bytes) // len(members)
     known = list(growth.known)
 

@@ -16,6 +16,7 @@ from rflaf.fused.cpu import (
 )
 from rflaf.fused.gradients import Tables, apply_tables, cell_sums, readout_sums, readout_tables
 from rflaf.fused.held_out import HeldOut, HeldOutRows
+from rflaf.fused.logistic import class_slopes
 from rflaf.fused.table import (
     DEFAULT_TOL,
     Direct,
@@ -42,6 +43,7 @@ __all__ = [
     "apply_tables",
     "basis_layout",
     "cell_sums",
+    "class_slopes",
     "compile_activation",
     "predict",
     "predict_inputs",

@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cython_blas, cython_lapack
 
+from rflaf.fused.blas import addresses
 from rflaf.fused.chunks import flat
 from rflaf.fused.table import Array, Float64, Table
 from rflaf.fused.threads import parallel
@@ -53,7 +51,7 @@ class HeldOut:
     ) -> None:
         from rflaf.fused.jit_ridge import add_triangle
 
-        self._sigma, self._blas = sigma, addresses()
+        self._sigma, self._blas = sigma, addresses(_SINGLE)
         (n, self._m), self._outputs = fit.z.shape, fit.y.shape[1]
         w = self._m + 1
         self._fit, self._held = (
@@ -188,22 +186,3 @@ def for_each_part(task: Callable[[int], None], parts: list[Any]) -> None:
     else:
         for k in range(len(parts)):
             task(k)
-
-
-@lru_cache(maxsize=1)
-def addresses() -> Array:
-    """Where the functions of the BLAS and LAPACK that scipy brings are."""
-    from rflaf.fused.jit_ridge import BLAS, LAPACK
-
-    found = [capsule_address(cython_blas, name) for name in BLAS]
-    return np.array(found + [capsule_address(cython_lapack, name) for name in LAPACK], np.int64)
-
-
-def capsule_address(module: Any, name: str) -> int:
-    """The address of a C function of a Cython module; its integers are C ints, as scipy says."""
-    capsule = module.__pyx_capi__[name]
-    signature = ctypes.pythonapi.PyCapsule_GetName
-    signature.restype, signature.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return int(pointer(capsule, signature(capsule)))

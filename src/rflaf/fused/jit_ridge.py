@@ -2,97 +2,30 @@
 
 One call does what NumPy would need some sixty for. That matters less for the time of a call than
 for the GIL: threads that take and release it at every small product wait for one another, and two
-of them were hardly faster than one. The products and factors are those of the BLAS and LAPACK that
-scipy brings, called by their addresses (`blas`); compiled code that holds an address itself could
-not be kept on disk.
-
-Matrices are row by row. BLAS has them by columns, and so sees the transposed ones: features are
-w × n there, with w = m + 1, and solutions, C rows of w numbers here, are w × C. Letters are those
-of `rflaf.solvers.sketches`, which is what this computes.
+of them were hardly faster than one. Letters are those of `rflaf.solvers.sketches`, which is what
+this computes; w = m + 1.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from rflaf.fused.jit import COPIES, apply_rows, backward_rows, compiled, inlined, spread_rows
+from rflaf.fused.jit_blas import (
+    LOWER,
+    POTRF,
+    POTRS,
+    address,
+    call,
+    features_times,
+    gram_of,
+    keep,
+    transposed_times,
+)
 
-BLAS = "sgemm", "sgemv", "ssyrk"
-LAPACK = "dpotrf", "dpotrs"
-_GEMM, _GEMV, _SYRK, _POTRF, _POTRS = range(5)  # places of their addresses in `blas`
 _RANGE = 3 << 15  # elements whose sums are in float32
 _STEPS, _TOL = 8, 1e-4  # of conjugate gradients that undo the rounding of a matrix in float32
 _LEAST = 1e-11  # of the mean of the diagonal: the first floor that is tried
-_N, _T, _L = ord("N"), ord("T"), ord("L")
-
-
-@intrinsic
-def _call(typing, address, pointers):
-    """Call a function of pointers alone, which returns nothing."""
-
-    def code(context, builder, signature, args):
-        word = ir.IntType(64)
-        kind = ir.FunctionType(ir.VoidType(), [word] * len(pointers)).as_pointer()
-        builder.call(builder.inttoptr(args[0], kind), cgutils.unpack_tuple(builder, args[1]))
-        return context.get_dummy_value()
-
-    return types.void(address, pointers), code
-
-
-@inlined
-def _at(array, k):
-    """The address of an element."""
-    return array.ctypes.data + k * array.itemsize
-
-
-@compiled
-def _features_times(blas, phi, n, w, v, outputs, out):
-    """Phi V into `out`, n × C, for V in C rows of w."""
-    letters = np.array([_T, _N], np.uint8)
-    sizes = np.array([outputs, n, w, 1], np.int32)
-    ones = np.array([1.0, 0.0], np.float32)
-    t, no, one = _at(letters, 0), _at(letters, 1), _at(sizes, 3)
-    c, rows, width = _at(sizes, 0), _at(sizes, 1), _at(sizes, 2)
-    a, b, x, y = _at(ones, 0), _at(ones, 1), v.ctypes.data, out.ctypes.data
-    p = phi.ctypes.data
-    if outputs == 1:
-        _call(blas[_GEMV], (t, width, rows, a, p, width, x, one, b, y, one))
-    else:
-        _call(blas[_GEMM], (t, no, c, rows, width, a, x, width, p, width, b, y, c))
-    _keep(letters, sizes, ones)
-
-
-@compiled
-def _transposed_times(blas, phi, n, w, y, outputs, out):
-    """Phi' Y into `out`, C rows of w, for Y of n × C."""
-    letters = np.array([_T, _N], np.uint8)
-    sizes = np.array([outputs, n, w, 1], np.int32)
-    ones = np.array([1.0, 0.0], np.float32)
-    t, no, one = _at(letters, 0), _at(letters, 1), _at(sizes, 3)
-    c, rows, width = _at(sizes, 0), _at(sizes, 1), _at(sizes, 2)
-    a, b, x, found = _at(ones, 0), _at(ones, 1), y.ctypes.data, out.ctypes.data
-    p = phi.ctypes.data
-    if outputs == 1:
-        _call(blas[_GEMV], (no, width, rows, a, p, width, x, one, b, found, one))
-    else:
-        _call(blas[_GEMM], (no, t, width, c, rows, a, p, width, x, c, b, found, width))
-    _keep(letters, sizes, ones)
-
-
-@compiled
-def _gram(blas, phi, n, w, out):
-    """Phi' Phi, of which the part right of the diagonal and the diagonal are filled."""
-    letters = np.array([_L, _N], np.uint8)
-    sizes = np.array([w, n], np.int32)
-    ones = np.array([1.0, 0.0], np.float32)
-    width, a, b = _at(sizes, 0), _at(ones, 0), _at(ones, 1)
-    p, found, lower, plain = phi.ctypes.data, out.ctypes.data, _at(letters, 0), _at(letters, 1)
-    _call(blas[_SYRK], (lower, plain, width, _at(sizes, 1), a, p, width, b, found, width))
-    _keep(letters, sizes, ones)
 
 
 @compiled
@@ -101,7 +34,7 @@ def _factor(blas, gram, share, diagonal, floor, w, matrix):
 
     Where rounding has made the matrix indefinite, the floor is raised tenfold until it serves.
     """
-    letters, sizes = np.array([_L], np.uint8), np.array([w, 0], np.int32)
+    letters, sizes = np.array([LOWER], np.uint8), np.array([w, 0], np.int32)
     mean = 0.0
     for k in range(w):
         mean += abs(share * gram[k * w + k] + diagonal[k]) / w
@@ -113,9 +46,11 @@ def _factor(blas, gram, share, diagonal, floor, w, matrix):
             for k in range(row.size):
                 found[k] = share * row[k]
             found[0] += diagonal[j] + floor
-        width = _at(sizes, 0)
-        _call(blas[_POTRF], (_at(letters, 0), width, matrix.ctypes.data, width, _at(sizes, 1)))
-        _keep(letters, sizes, matrix)
+        width = address(sizes, 0)
+        call(
+            blas[POTRF], (address(letters, 0), width, matrix.ctypes.data, width, address(sizes, 1))
+        )
+        keep(letters, sizes, matrix)
         if sizes[1] == 0:
             return True
         floor = max(10 * floor, _LEAST * mean + 1e-30)
@@ -125,18 +60,12 @@ def _factor(blas, gram, share, diagonal, floor, w, matrix):
 @compiled
 def _solve_factored(blas, matrix, w, right, outputs):
     """The solution in the place of `right`, C rows of w."""
-    letters, sizes = np.array([_L], np.uint8), np.array([w, outputs, 0], np.int32)
-    width = _at(sizes, 0)
-    lower, columns, info = _at(letters, 0), _at(sizes, 1), _at(sizes, 2)
+    letters, sizes = np.array([LOWER], np.uint8), np.array([w, outputs, 0], np.int32)
+    width = address(sizes, 0)
+    lower, columns, info = address(letters, 0), address(sizes, 1), address(sizes, 2)
     factor, found = matrix.ctypes.data, right.ctypes.data
-    _call(blas[_POTRS], (lower, width, columns, factor, width, found, width, info))
-    _keep(letters, sizes, right)
-
-
-@compiled
-def _keep(one, two, three):
-    """Arrays that only an address names must live until it has been used."""
-    return one.size + two.size + three.size
+    call(blas[POTRS], (lower, width, columns, factor, width, found, width, info))
+    keep(letters, sizes, right)
 
 
 @inlined
@@ -171,8 +100,8 @@ def _products(one, other, w, found):
 def _times_system(blas, phi, share, diagonal, n, w, p, outputs, image, middle):
     """(share Phi' Phi + diagonal) p into `image`, and Phi p into `middle`, in float32."""
     found = np.empty(w * outputs, np.float32)
-    _features_times(blas, phi, n, w, _rounded(p), outputs, middle)
-    _transposed_times(blas, phi, n, w, middle, outputs, found)
+    features_times(blas, phi, n, w, _rounded(p), outputs, middle)
+    transposed_times(blas, phi, n, w, middle, outputs, found)
     for c in range(outputs):
         for k in range(w):
             i = c * w + k
@@ -218,7 +147,7 @@ def _solve(blas, phi, share, diagonal, matrix, n, w, right, outputs, fitted):
         for i in range(r.size):
             p[i] = z[i] + size[i // w] / max(curve[i // w], 1e-300) * p[i]
     if steps:
-        _features_times(blas, phi, n, w, _rounded(x), outputs, fitted)
+        features_times(blas, phi, n, w, _rounded(x), outputs, fitted)
     return x
 
 
@@ -248,16 +177,16 @@ def sketch_sums(blas, phi, y, share, outputs, weighted, gram, right):
     Where the rows have different shares, `weighted` becomes the features times their roots.
     """
     n, w = share.size, phi.size // share.size
-    _transposed_times(blas, phi, n, w, _shared_out(share, y, outputs), outputs, right)
+    transposed_times(blas, phi, n, w, _shared_out(share, y, outputs), outputs, right)
     if not weighted.size:
-        _gram(blas, phi, n, w, gram)
+        gram_of(blas, phi, n, w, gram)
         return share[0]
     for r in range(n):
         root = np.float32(np.sqrt(share[r]))
         row, target = phi[r * w : (r + 1) * w], weighted[r * w : (r + 1) * w]
         for k in range(w):
             target[k] = root * row[k]
-    _gram(blas, weighted, n, w, gram)
+    gram_of(blas, weighted, n, w, gram)
     return 1.0
 
 
@@ -295,7 +224,7 @@ def sketch_loss(blas, gram, right, unit, alpha, matrix, phi_held, y_held, share_
     v = _copied(right)
     _solve_factored(blas, matrix, w, v, outputs)
     error = np.empty(n * outputs, np.float32)
-    _features_times(blas, phi_held, n, w, _rounded(v), outputs, error)
+    features_times(blas, phi_held, n, w, _rounded(v), outputs, error)
     total = 0.0
     for r in range(n):
         for c in range(outputs):
@@ -341,7 +270,7 @@ def sketch_pulls(
     if not finite:
         return 0.0, 0.0, False
     v_single, error = _rounded(v), of_held[0]
-    _features_times(blas, phi_held, held, w, v_single, outputs, error)
+    features_times(blas, phi_held, held, w, v_single, outputs, error)
     loss = 0.0
     for r in range(held):
         for c in range(outputs):
@@ -350,7 +279,7 @@ def sketch_pulls(
             loss += share_held[r] * error[i] ** 2
             error[i] *= 2 * share_held[r]  # from here on the pull
     pulled = np.empty(w * outputs, np.float32)
-    _transposed_times(blas, phi_held, held, w, error, outputs, pulled)
+    transposed_times(blas, phi_held, held, w, error, outputs, pulled)
     phi, (diagonal, _) = weighted if weighted.size else phi_fit, sketch_system(gram, unit, alpha, w)
     q = _solve(blas, phi, unit, diagonal, matrix, n, w, _copied(pulled), outputs, back)
     by_alpha = 0.0
@@ -360,8 +289,8 @@ def sketch_pulls(
             of_fit[1][c * m + k] = q[c * w + k]
             of_fit[1][(outputs + c) * m + k] = of_held[1][c * m + k] = v[c * w + k]
     if weighted.size:
-        _features_times(blas, phi_fit, n, w, v_single, outputs, fitted)
-        _features_times(blas, phi_fit, n, w, _rounded(q), outputs, back)
+        features_times(blas, phi_fit, n, w, v_single, outputs, fitted)
+        features_times(blas, phi_fit, n, w, _rounded(q), outputs, back)
     for r in range(n):
         for c in range(outputs):
             i = r * outputs + c

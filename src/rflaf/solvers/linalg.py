@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cython_lapack
 
-from rflaf.fused.held_out import capsule_address
+from rflaf.fused.blas import capsule_address
 
 Float64 = NDArray[np.float64]
 _LEAST = 1e-11  # of the mean of the diagonal: the first floor that is tried
