@@ -306,7 +306,7 @@ def test_every_step_is_reported():
 def test_a_large_tolerance_stops_early():
     """Of each size of sketches there are two rounds then, or as many steps as there may be."""
     x, y = rows(300)
-    most = [round(400 * stage.share) for stage in (*varpro._STAGES, varpro._LAST)]
+    most = [round(400 * stage.share) for stage in (*varpro._STAGES, varpro._LAST[False, False])]
     assert sum(most) == 400
     history = learn(x, y, max_iter=400, tol=0.99)[0].history
     assert len(history) == sum(min(2 * varpro._ROUND, steps) for steps in most) < 200
@@ -326,11 +326,11 @@ def test_the_last_sketches_suit_the_model(monkeypatch):
     state, basis = Learned(np.ones(9), np.ones(D), 1e-3), RBF(9)
     monkeypatch.setattr(varpro, "SketchRidge", Losses)
     last = []
-    for gained, m in ((0.9, 1000), (0.9, 2500), (0.5, 1000), (0.5, 6000)):
+    for gained, m in ((0.9, 1000), (0.9, 2500), (0.5, 1000), (0.5, 2500), (0.5, 6000)):
         Losses.gained = gained
         w = np.ones((x.shape[1], m), np.float32)
         sampler = varpro.Sampler(Problem(x, y, np.ones(len(x)), w), np.random.default_rng(0))
         stages = varpro._plan_stages(state, sampler, basis, LearnSettings(), (40_000, m))
         last.append(stages[-1])
-    wide = varpro._WIDE_STAGES[-1]
-    assert last == [varpro._LAST, varpro._LAST_OF_MANY, varpro._LAST_OF_FEW, wide]
+    cases = ((False, False), (True, False), (False, True), (True, True))
+    assert last == [*(varpro._LAST[case] for case in cases), varpro._WIDE_STAGES[-1]]

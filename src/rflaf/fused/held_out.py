@@ -42,8 +42,17 @@ class Gradients(NamedTuple):
 class HeldOut:
     """The ridge solutions of some rows in float32, and their errors on others.
 
-    `constant` is 1 for an intercept, 0 for none. Arrays that are as large as Z come from `room`.
     What takes long is done in two parts, which threads share.
+
+    Parameters
+    ----------
+    sigma : Table
+    fit, held : HeldOutRows
+        Rows to fit to, and rows to judge by.
+    constant : float
+        1 for an intercept, 0 for none.
+    room : callable
+        Gives arrays by name, shape and dtype, with anything in them.
     """
 
     def __init__(
@@ -113,16 +122,6 @@ class HeldOut:
         share = held.share / self._outputs
         given = gram, right, unit, alpha, self._matrix, held.phi, held.y, share
         return float(sketch_loss(self._blas, *given, self._outputs))
-
-    def solution(self, alpha: float) -> Float64 | None:
-        """The output weights for a penalty, (M + 1) × C, the intercept last; None: not finite."""
-        from rflaf.fused.jit_ridge import sketch_solution
-
-        gram, unit, right = self._sums
-        given = gram, right, unit, alpha, self._matrix, self._fit.phi, self._weighted
-        fitted = np.empty(len(self._fit.y), np.float32)
-        v, finite = sketch_solution(self._blas, *given, self._outputs, fitted)
-        return v.reshape(self._outputs, -1).T if finite else None
 
     def gradients(self, alpha: float, slopes: bool) -> Gradients | None:
         """J and its gradients; if `slopes`, those for Z take the place of Z. None: not finite."""

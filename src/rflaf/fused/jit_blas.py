@@ -75,6 +75,25 @@ def transposed_times(blas, phi, n, w, y, outputs, out):
 
 
 @compiled
+def tile_of_product(blas, x, stride, n, d, w, width, count, out, out_stride):
+    """The first `count` columns of X W into `out`; rows of the three are their strides apart."""
+    letters = np.array([_PLAIN], np.uint8)
+    sizes = np.array([count, n, d, width, stride, out_stride], np.int32)
+    ones = np.array([1.0, 0.0], x.dtype)
+    plain, columns, rows = address(letters, 0), address(sizes, 0), address(sizes, 1)
+    inner, a, b = address(sizes, 2), address(ones, 0), address(ones, 1)
+    left, left_apart = w.ctypes.data, address(sizes, 3)
+    right, right_apart = x.ctypes.data, address(sizes, 4)
+    found, apart = out.ctypes.data, address(sizes, 5)
+    call(
+        blas[GEMM],
+        (plain, plain, columns, rows, inner, a, left, left_apart, right, right_apart, b, found,
+         apart),
+    )  # fmt: skip
+    keep(letters, sizes, ones)
+
+
+@compiled
 def gram_of(blas, phi, n, w, out):
     """Phi' Phi, of which the part right of the diagonal and the diagonal are filled."""
     letters = np.array([LOWER, _PLAIN], np.uint8)

@@ -233,22 +233,6 @@ def sketch_loss(blas, gram, right, unit, alpha, matrix, phi_held, y_held, share_
 
 
 @compiled
-def sketch_solution(blas, gram, right, unit, alpha, matrix, phi, weighted, outputs, fitted):
-    """The output weights for a penalty, C rows of w, and whether all was finite.
-
-    The features times them, or the weighted ones, go to `fitted`.
-    """
-    w = right.size // outputs
-    n = phi.size // w
-    diagonal, floor = sketch_system(gram, unit, alpha, w)
-    known = _copied(right)
-    if not _factor(blas, gram, unit, diagonal, floor, w, matrix):
-        return known, False
-    of_system = weighted if weighted.size else phi
-    return _solve(blas, of_system, unit, diagonal, matrix, n, w, known, outputs, fitted), True
-
-
-@compiled
 def sketch_pulls(
     blas, sums, alpha, y_fit, share_fit, phi_fit, weighted, y_held, share_held, phi_held, outputs,
     matrix, of_fit, of_held,
@@ -263,12 +247,12 @@ def sketch_pulls(
     n, held = share_fit.size, share_held.size
     w = phi_fit.size // n
     m = w - 1
-    back, fitted = np.empty(n * outputs, np.float32), np.empty(n * outputs, np.float32)
-    v, finite = sketch_solution(
-        blas, gram, right, unit, alpha, matrix, phi_fit, weighted, outputs, fitted
-    )
-    if not finite:
+    diagonal, floor = sketch_system(gram, unit, alpha, w)
+    if not _factor(blas, gram, unit, diagonal, floor, w, matrix):
         return 0.0, 0.0, False
+    phi = weighted if weighted.size else phi_fit
+    back, fitted = np.empty(n * outputs, np.float32), np.empty(n * outputs, np.float32)
+    v = _solve(blas, phi, unit, diagonal, matrix, n, w, _copied(right), outputs, fitted)
     v_single, error = _rounded(v), of_held[0]
     features_times(blas, phi_held, held, w, v_single, outputs, error)
     loss = 0.0
@@ -280,7 +264,6 @@ def sketch_pulls(
             error[i] *= 2 * share_held[r]  # from here on the pull
     pulled = np.empty(w * outputs, np.float32)
     transposed_times(blas, phi_held, held, w, error, outputs, pulled)
-    phi, (diagonal, _) = weighted if weighted.size else phi_fit, sketch_system(gram, unit, alpha, w)
     q = _solve(blas, phi, unit, diagonal, matrix, n, w, _copied(pulled), outputs, back)
     by_alpha = 0.0
     for c in range(outputs):

@@ -66,7 +66,8 @@ def project(x: Any, w: Array, out: Array | None = None) -> Array:
         return np.asarray(x @ w)
 
     def task(rows: slice) -> None:
-        np.matmul(x[rows], w, out=out[rows])
+        with np.errstate(over="ignore", invalid="ignore"):  # the sums over features tell
+            np.matmul(x[rows], w, out=out[rows])
 
     for_each(task, _halves(len(x), out.size))
     return out

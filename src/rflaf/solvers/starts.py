@@ -252,8 +252,12 @@ def _gradient_products(sketch: Sketch, basis: Any, state: Learned, fit_intercept
     dtype = sketch.projection.dtype
     sigma = compiled(basis, state.coefficients)
     w = apply_metric(state.metric, sketch.projection).astype(dtype)
-    z, v = _solution(sigma, w, state, sketch, fit_intercept)
-    v = v[:-1].astype(dtype)
+    z = project(sketch.x_fit, w)
+    phi = features(sigma, z, float(fit_intercept))
+    sums = NormalEquations.empty(w.shape[1], sketch.y_fit.shape[1])
+    # in float64: gradients magnify what rounding does to weights with a small penalty
+    sums.add(phi.astype(np.float64), sketch.y_fit, sketch.weights_fit)
+    v = sums.solve(state.alpha, fit_intercept)[:-1].astype(dtype)
     ones, share = np.ones((len(z), 1), dtype), sketch.weights_fit / sketch.weights_fit.sum()
     full = np.ndim(state.metric) == 2
     total = np.zeros((len(w), len(w)) if full else len(w))
@@ -261,25 +265,6 @@ def _gradient_products(sketch: Sketch, basis: Any, state: Learned, fit_intercept
         slopes = fused.slope(sigma, z, (ones, column[:, None])) @ w.T
         total += (slopes * share[:, None]).T @ slopes if full else share @ slopes**2
     return total
-
-
-def _solution(
-    sigma: fused.Sigma, w: Array, state: Learned, sketch: Sketch, fit_intercept: bool
-) -> tuple[Array, Float64]:
-    """Z of the rows of a sketch that are fitted to, and the output weights, intercept last."""
-    if is_compiled(sigma, sketch):
-        nothing = {f"{name}_held": getattr(sketch, f"{name}_held")[:0] for name in ("x", "y")}
-        alone = sketch._replace(**nothing, weights_held=np.ones(0))
-        problem = held_out(sigma, state.metric, alone, float(fit_intercept), Workspace())
-        found = problem.rows.solution(state.alpha)
-        check_finite(problem.rows.trace if found is None else 0.0)
-        if found is not None:
-            return problem.z[0], found
-    z = project(sketch.x_fit, w)
-    phi = features(sigma, z, float(fit_intercept))
-    sums = NormalEquations.empty(w.shape[1], sketch.y_fit.shape[1])
-    sums.add(phi.astype(np.float64), sketch.y_fit, sketch.weights_fit)
-    return z, sums.solve(state.alpha, fit_intercept)
 
 
 def _candidates(

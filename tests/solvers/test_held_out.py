@@ -1,0 +1,120 @@
+"""The compiled way from a sketch to its held-out error, against NumPy's."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from rflaf import fused
+from rflaf.bases import RBF, BSpline, get_basis
+from rflaf.fused import held_out as compiled_rows
+from rflaf.fused.threads import at_most
+from rflaf.solvers.features import FeatureOverflow, Workspace
+from rflaf.solvers.sketches import Sketch, held_out_loss, is_compiled, plain_held_out_loss
+from rflaf.solvers.starts import SketchRidge, _plain_loss
+
+BASES = [
+    RBF(9),
+    BSpline(8),
+    BSpline(8, extrapolate="linear"),
+    BSpline(8, extrapolate="constant"),
+]
+
+
+def make_sketch(rng, *, d=4, m=23, fit=90, held=61, outputs=1, weighted=False):
+    def rows(n):
+        x = rng.standard_normal((n, d)).astype(np.float32)
+        y = np.column_stack([np.sin(2 * x[:, k % d]) + x[:, 1] for k in range(outputs)])
+        return x, y.astype(np.float32), rng.uniform(0.2, 2, n) if weighted else np.ones(n)
+
+    return Sketch(*rows(fit), *rows(held), rng.standard_normal((d, m)).astype(np.float32))
+
+
+def make_sigma(basis, rng):
+    return fused.basis_layout(basis).table(rng.standard_normal(basis.n))
+
+
+def agree(found, expected, tol=2e-4):
+    for got, wanted in zip(found, expected, strict=True):
+        assert np.shape(got) == np.shape(wanted)
+        np.testing.assert_allclose(got, wanted, atol=tol * np.abs(wanted).max() + 1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("learn_metric", [True, False], ids=["metric", "no metric"])
+@pytest.mark.parametrize("fit_intercept", [True, False], ids=["b", "no b"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("basis", BASES, ids=repr)
+def test_loss_and_gradients(basis, outputs, weighted, fit_intercept, learn_metric, rng):
+    sketch = make_sketch(rng, outputs=outputs, weighted=weighted)
+    sigma, metric = make_sigma(basis, rng), rng.uniform(0.3, 1.5, 4)  # some of Z is outside
+    assert is_compiled(sigma, sketch)
+    given = sigma, metric, 0.02, sketch, fit_intercept, learn_metric
+    agree(held_out_loss(*given), plain_held_out_loss(*given, Workspace()))
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_work_in_parts_has_the_same_result(weighted, rng, monkeypatch):
+    sketch, sigma = make_sketch(rng, outputs=2, weighted=weighted), make_sigma(RBF(9), rng)
+    given = sigma, 0.3 * np.eye(4), 0.02, sketch
+    whole = held_out_loss(*given)
+    monkeypatch.setattr(compiled_rows, "_SHARED", 1.0)
+    monkeypatch.setenv("RFLAF_NUM_THREADS", "2")
+    parts = held_out_loss(*given)
+    agree(parts, whole, 1e-3)
+    with at_most(1):
+        alone = held_out_loss(*given)
+    for one, other in zip(parts, alone, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_memory_that_served_larger_sketches_does_not_matter(rng):
+    sigma, space = make_sigma(RBF(9), rng), Workspace()
+    for size in ({"m": 40, "fit": 120, "outputs": 3}, {"m": 12, "weighted": True}, {"m": 23}):
+        sketch = make_sketch(rng, **size)
+        given = sigma, np.full(4, 0.5), 0.1, sketch
+        again = held_out_loss(*given, space=space)
+        for one, other in zip(again, held_out_loss(*given), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("sparse_rows", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_losses_of_penalties(weighted, sparse_rows, rng):
+    sketch, sigma = make_sketch(rng, outputs=2, weighted=weighted), make_sigma(RBF(9), rng)
+    if sparse_rows:
+        thin = {name: sparse.csr_array(getattr(sketch, name)) for name in ("x_fit", "x_held")}
+        sketch = sketch._replace(**thin)
+    metric = np.full(4, 0.5)
+    for fit_intercept in (True, False):
+        ridge = SketchRidge(sigma, metric, sketch, fit_intercept)
+        plain = _plain_loss(sigma, metric, sketch, fit_intercept)
+        for alpha in (1e-3, 1e-1, 10.0):
+            assert ridge.loss(alpha) == pytest.approx(plain(alpha), rel=1e-3)
+
+
+def test_equal_features_without_a_penalty(rng):
+    sketch = make_sketch(rng, m=20)
+    w = np.repeat(sketch.projection[:, :5], 4, axis=1)  # of rank 5, but for rounding
+    sketch, sigma = sketch._replace(projection=np.ascontiguousarray(w)), make_sigma(RBF(9), rng)
+    found = held_out_loss(sigma, np.full(4, 0.5), 1e-30, sketch)
+    assert all(np.isfinite(part).all() for part in found)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
+def test_features_that_overflow(value, rng):
+    basis = BSpline(8, extrapolate="linear")
+    a = rng.standard_normal(basis.n)
+    a[0] = value
+    with np.errstate(invalid="ignore"):
+        sketch, sigma = make_sketch(rng), fused.basis_layout(basis).table(a)
+    with pytest.raises(FeatureOverflow):
+        held_out_loss(sigma, np.full(4, 0.5), 0.1, sketch)
+    assert SketchRidge(sigma, np.full(4, 0.5), sketch, True).loss(0.1) == np.inf
+
+
+def test_what_is_not_compiled(rng):
+    sketch = make_sketch(rng)
+    wide = sketch._replace(projection=sketch.projection.astype(np.float64))
+    assert not is_compiled(make_sigma(RBF(9), rng), wide)
+    powers = get_basis("chebyshev", 5)
+    assert not is_compiled(fused.Direct(powers, np.ones(powers.n)), sketch)
