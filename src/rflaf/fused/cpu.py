@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from rflaf.fused import binned
+from rflaf.fused.blas import addresses
 from rflaf.fused.chunks import (
     Chunks,
     UpstreamChunks,
@@ -32,6 +33,7 @@ _DIRECT_CHUNK = 1 << 16  # larger, because NumPy's calls cost more than a kernel
 _SPREAD_CHUNK = 3 << 15  # larger, because each has sums of its own,
 _MAX_SPREAD_CHUNKS = 64  # and no more of them than this
 _PRODUCT_BLOCK = 1 << 20  # elements of a block that goes through a matrix product
+_FEWEST_ROWS = 64  # that a thread takes: BLAS reads W anew for each of its calls
 _FUSED_INPUTS = 32  # up to so many, projecting inside the kernel beats a matrix product
 _FUSED_OUTPUTS = 16  # and so does the kernel's dot product up to so many
 
@@ -118,18 +120,18 @@ def predict_inputs(sigma: Sigma, x: Any, w: Any, v: Any) -> Array:
     v, right, out = _prepare_outputs(v, shape, dtype)
     small = x.shape[1] <= _FUSED_INPUTS and 0 < right.shape[0] <= _FUSED_OUTPUTS
     if isinstance(sigma, Table) and small and not sparse.issparse(x):
-        from rflaf.fused.jit import predict_inputs_rows
+        from rflaf.fused.jit_predict import predict_inputs_rows
 
         source, table, v_rows, w_rows = Chunks(x), sigma.in_dtype(dtype), flat(right), flat(w)
+        blas = addresses(dtype)
 
         def task(rows: slice) -> None:
             n = rows.stop - rows.start
             x_rows, stride = source[rows]
-            predict_inputs_rows(
-                x_rows, stride, w.shape[0], w_rows, w.shape[1], *table, v_rows, out[rows], n
-            )
+            place = x_rows, stride, w.shape[0], w_rows, w.shape[1]
+            predict_inputs_rows(blas, *place, *table, v_rows, out[rows], n)
 
-        for_each(task, split_rows(shape, _CHUNK))
+        for_all_rows(task, shape, max(_CHUNK, _FEWEST_ROWS * shape[1]))
     else:
         for rows in split_rows(shape, _PRODUCT_BLOCK):
             z = np.asarray(x[rows] @ w, dtype)
@@ -150,6 +152,7 @@ class Readout:
         self._rows: tuple[Any, ...] = ()
         if isinstance(sigma, Table) and w.shape[0] <= _FUSED_INPUTS:
             table = sigma.in_dtype(self._w.dtype)
+            self._blas = addresses(self._w.dtype)
             self._rows = flat(self._w), w.shape[1], *table, flat(right)
         self._outputs = right.shape[0]
         self._few = _CHUNK // max(w.shape[1], 1)
@@ -162,10 +165,11 @@ class Readout:
         few = self._rows and 0 < self._outputs <= _FUSED_OUTPUTS and x.shape[0] <= self._few
         if not few or type(x) is not np.ndarray or x.dtype != self._w.dtype or not x.flags.carray:
             return predict_inputs(self._sigma, x, self._w, self._v)
-        from rflaf.fused.jit import predict_inputs_rows
+        from rflaf.fused.jit_predict import predict_inputs_rows
 
         out = np.zeros((x.shape[0], self._outputs), x.dtype)
-        predict_inputs_rows(flat(x), x.shape[1], x.shape[1], *self._rows, out, x.shape[0])
+        place = flat(x), x.shape[1], x.shape[1]
+        predict_inputs_rows(self._blas, *place, *self._rows, out, x.shape[0])
         return out
 
     def _of_bins(self, x: binned.BinnedMatrix) -> Array:

@@ -467,24 +467,6 @@ def _upstream_run(dense, dense_stride, left, right, width, r, j, count, g):
 
 
 @inlined
-def _project_run(x, i, d, w, width, j, count, z):
-    z[:count] = 0
-    done = d // 4 * 4
-    for c in range(0, done, 4):  # four at once: z is loaded and stored a quarter as often
-        first = c * width + j
-        w0, w1 = w[first:], w[first + width :]
-        w2, w3 = w[first + 2 * width :], w[first + 3 * width :]
-        x0, x1, x2, x3 = x[i + c], x[i + c + 1], x[i + c + 2], x[i + c + 3]
-        for k in range(count):
-            z[k] += (x0 * w0[k] + x1 * w1[k]) + (x2 * w2[k] + x3 * w3[k])
-    for c in range(done, d):
-        w0 = w[c * width + j :]
-        factor = x[i + c]
-        for k in range(count):
-            z[k] += factor * w0[k]
-
-
-@inlined
 def _tail_sums(z, i, count, frame, g, tails):
     if tails.size:  # linear tails alone need these sums
         for k in range(count):
@@ -596,24 +578,6 @@ def predict_rows(z, stride, width, cells, frame, right, out, n):
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
             _apply_run(z, r * stride + j, count, cells, f, rows, t, scratch, 0)
-            _dot_run(scratch, count, right, width, j, total)
-        for c in range(total.size):
-            out[r, c] = total[c]
-
-
-@compiled
-def predict_inputs_rows(x, stride, d, w, width, cells, frame, right, out, n):
-    f = _unpack(frame)
-    scratch = np.empty(TILE, x.dtype)
-    z = np.empty(TILE, x.dtype)
-    rows, t = _scratch(TILE, x.dtype)
-    total = np.empty(out.shape[1], np.float64)
-    for r in range(n):
-        total[:] = 0
-        for j in range(0, width, TILE):
-            count = min(TILE, width - j)
-            _project_run(x, r * stride, d, w, width, j, count, z)
-            _apply_run(z, 0, count, cells, f, rows, t, scratch, 0)
             _dot_run(scratch, count, right, width, j, total)
         for c in range(total.size):
             out[r, c] = total[c]

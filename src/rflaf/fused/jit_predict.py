@@ -1,4 +1,4 @@
-"""Predictions for many rows, in numba: products by BLAS, a tile of Z at a time."""
+"""Predictions from inputs, in numba: products by BLAS, a tile of Z at a time."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ import numpy as np
 from rflaf.fused.jit import TILE, _apply_run, _dot_run, _scratch, _unpack, compiled
 from rflaf.fused.jit_blas import tile_of_product
 
-ROWS = 64  # whose tile of Z stays in the second-level cache
+_ROWS = 64  # at most, whose tile of Z stays in the second-level cache
+_ALONE = 1 << 18  # products up to which OpenBLAS wakes no threads of its own
 
 
 @compiled
-def predict_many_rows(blas, x, stride, d, w, width, cells, frame, right, out, n):
+def predict_inputs_rows(blas, x, stride, d, w, width, cells, frame, right, out, n):
     """sigma(X W) V for rows of X that are `stride` apart; V is `right`, C × M."""
     f = _unpack(frame)
     outputs = out.shape[1]
-    z, scratch = np.empty(ROWS * TILE, x.dtype), np.empty(TILE, x.dtype)
+    most = max(1, min(_ROWS, n, _ALONE // (TILE * max(d, 1))))
+    z, scratch = np.empty(most * TILE, x.dtype), np.empty(TILE, x.dtype)
     rows, t = _scratch(TILE, x.dtype)
-    total = np.empty((ROWS, outputs), np.float64)
-    for start in range(0, n, ROWS):
-        some = min(ROWS, n - start)
+    total = np.empty((most, outputs), np.float64)
+    for start in range(0, n, most):
+        some = min(most, n - start)
         total[:] = 0
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
