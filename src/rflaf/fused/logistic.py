@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from rflaf.fused.blas import addresses
-from rflaf.fused.chunks import flat
+from rflaf.fused.chunks import flat, split_rows
 from rflaf.fused.table import Array, Float64
+from rflaf.fused.threads import parallel
+
+_RANGE = 1 << 20  # features of a range of rows, which has sums of its own
 
 
 def class_slopes(phi: Array, v: Array, target: Any, weights: Any) -> tuple[float, Float64]:
@@ -19,9 +22,16 @@ def class_slopes(phi: Array, v: Array, target: Any, weights: Any) -> tuple[float
     """
     from rflaf.fused.jit_logistic import class_slopes as compiled
 
-    outputs = v.shape[1]
-    by_v = np.empty((outputs, len(v)))
-    rows = flat(np.ascontiguousarray(phi)), flat(np.array(v.T, phi.dtype, order="C"))
+    outputs, width = v.shape[1], len(v)
+    rows, weights_of = flat(np.ascontiguousarray(phi)), flat(np.array(v.T, phi.dtype, order="C"))
     known = np.ascontiguousarray(target, np.int64), np.ascontiguousarray(weights, np.float64)
-    loss = compiled(addresses(phi.dtype), *rows, *known, outputs, flat(by_v, True))
-    return float(loss), by_v.T
+    ranges = split_rows(phi.shape, _RANGE)
+    losses, by_v = np.zeros(len(ranges)), np.zeros((len(ranges), outputs, width))
+
+    def task(k: int) -> None:
+        at = ranges[k]
+        some = rows[at.start * width : at.stop * width], weights_of, *(each[at] for each in known)
+        losses[k] = compiled(addresses(phi.dtype), *some, outputs, flat(by_v[k], True))
+
+    parallel(task, len(ranges))
+    return float(losses.sum()), by_v.sum(axis=0).T
