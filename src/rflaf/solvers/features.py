@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -58,19 +59,45 @@ class Workspace:
         return buffer[:size].reshape(shape)
 
 
+@dataclass(frozen=True)
+class Projected:
+    """Inputs whose Z is known, n × M, because nothing in it is learned."""
+
+    z: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.z.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.z.dtype
+
+    def at(self, rows: Array, columns: Array | None) -> Projected:
+        """Some rows, for some columns of W or all."""
+        some = self.z[rows]
+        return Projected(some if columns is None else np.ascontiguousarray(some[:, columns]))
+
+
 def project(x: Any, w: Array, out: Array | None = None) -> Array:
-    """Z = X W for dense or sparse X or one in bins, into `out` where it is given."""
+    """Z = X W for dense or sparse X or one in bins, into `out` where it is given.
+
+    Of inputs whose Z is known, it is that.
+    """
+    if isinstance(x, Projected):
+        return x.z
     if isinstance(x, BinnedMatrix):
         return x.project(x.tables(w), out)
-    if out is None or sparse.issparse(x):
+    if sparse.issparse(x):
         return np.asarray(x @ w)
+    z = np.empty((len(x), w.shape[1]), np.result_type(x, w)) if out is None else out
 
     def task(rows: slice) -> None:
         with np.errstate(over="ignore", invalid="ignore"):  # the sums over features tell
-            np.matmul(x[rows], w, out=out[rows])
+            np.matmul(x[rows], w, out=z[rows])
 
-    for_each(task, _halves(len(x), out.size))
-    return out
+    for_each(task, _halves(len(x), z.size))
+    return z
 
 
 def pull_back(x: Any, slopes: Array) -> Array:

@@ -23,6 +23,7 @@ from scipy import sparse
 
 from rflaf import fused
 from rflaf.solvers.features import (
+    Projected,
     Workspace,
     apply_metric,
     check_finite,
@@ -112,12 +113,20 @@ class Sampler:
         rows = self.rng.choice(self.rows, wanted, replace=False)
         split = round(wanted * size.fit_rows / (size.fit_rows + size.held_rows))
         fit, held = np.sort(rows[:split]), np.sort(rows[split:])
-        w = self.projection
+        w, columns = self.projection, None
         if size.features < w.shape[1]:
             columns = self.rng.choice(w.shape[1], size.features, replace=False)
             w = np.ascontiguousarray(w[:, columns])
-        parts = [(self.x[r], self.y[r], self.weights[r]) for r in (fit, held)]
+        parts = [(self._inputs(r, columns), self.y[r], self.weights[r]) for r in (fit, held)]
         return Sketch(*parts[0], *parts[1], w)
+
+    def know(self, w: Array) -> None:
+        """Take Z = X W from now on, of which nothing is to be learned, in the place of X."""
+        z = np.empty((self.x.shape[0], w.shape[1]), self.projection.dtype)
+        self.x = Projected(project(self.x, w.astype(z.dtype), z))
+
+    def _inputs(self, rows: Array, columns: Array | None) -> Any:
+        return self.x.at(rows, columns) if isinstance(self.x, Projected) else self.x[rows]
 
 
 def held_out_loss(

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf.solvers.adam import Adam, penalty_gradient
-from rflaf.solvers.features import Workspace, as_array, project
+from rflaf.solvers.features import Workspace, apply_metric, as_array, project
 from rflaf.solvers.sketches import Problem, Sampler, Size, held_out_loss
 from rflaf.solvers.starts import (
     FILL,
@@ -74,6 +74,7 @@ _LAST = {
 _LONG = 32  # steps, with fewer of them there is nothing to plan
 _WIDE_STAGES = (Stage(4e8, 0.4), Stage(6e9, 0.3), Stage(3.2e10, 0.3))
 _LEAST = 200  # features of a sketch, or all: with fewer of them weak inputs are not seen
+_MOST_KNOWN = 1 << 26  # elements of Z that are kept, where no metric is learned
 _NARROW = 5000  # features; more of them are worth larger sketches
 _MOST_FILL = 1.2  # standard deviation of Z on a grid like [-2, 2]
 _MOST_TARGETS = 12  # more are mixed down to this many, at random, while the activation is learned
@@ -119,8 +120,10 @@ def learn_activation(
     state = start if settings.alpha is None else replace(start, alpha=settings.alpha)
     for _ in range(turns if kind != "none" else 0):
         state = turn_metric(sampler.draw(first), sampler.draw(first), basis, state, settings)
-    descent = _Descent(state, sampler, basis, kind, settings, callback)
     stages = _plan_stages(state, sampler, basis, settings, (n, m))
+    if kind == "none" and settings.max_iter >= _LONG and n * m <= _MOST_KNOWN:
+        sampler.know(apply_metric(state.metric, sampler.projection))
+    descent = _Descent(state, sampler, basis, kind, settings, callback)
     ends = np.cumsum([0.0, *(stage.share for stage in stages)])
     ends /= ends[-1]
     steps = np.diff(np.round(settings.max_iter * ends).astype(int)).tolist()
