@@ -21,7 +21,7 @@ Float64 = NDArray[np.float64]
 
 # Cells to a basis's spacing. Splines would do with one, but the elements of a batch that fall into
 # one cell wait for one another in the adjoint.
-_LEAST_PARTS = 8
+_LEAST_PARTS = 6
 _MAX_PARTS = 512
 _types: dict[str, type[Basis]] = {
     kind.__name__: kind for kind in (*LEARNABLE_BASES.values(), Continued) if isinstance(kind, type)
@@ -99,8 +99,8 @@ def named_basis(name: str) -> Basis:
 def layout_of(name: str) -> AnyLayout | None:
     """The layout of a basis, or None where no table serves.
 
-    It has the fewest cells, by powers of two, that give every function to `DEFAULT_TOL`; eight to
-    the spacing do for Gaussians and splines.
+    It has the fewest cells, by doubling, that give every function to `DEFAULT_TOL`; six to the
+    spacing do for Gaussians and splines.
     """
     basis = named_basis(name)
     if basis.tail == "direct":

@@ -47,10 +47,12 @@ class TableMap:
     def pull_back(self, moments: Any, like: Tensor) -> Tensor:
         """The gradient for the coefficients, shaped as `like`."""
         if self.straight:  # there t may be so large that its powers overflow; they belong to 0
-            moments[..., [0, -1], 2:] = 0
+            moments[..., 0, 2:] = moments[..., -1, 2:] = 0
         if like.ndim == 2:
             sums = torch.from_numpy(moments).view(like.shape[0], -1)
-            return torch.mm(sums, self._channel_matrix(sums.dtype).T).to(like.dtype)
+            # transposed: with few columns a product takes half as long again
+            gradient = torch.mm(self._channel_matrix(sums.dtype), sums.T).T
+            return gradient.contiguous().to(like.dtype)
         flat = moments.reshape(-1).astype(np.float64, copy=False)
         if self._sparse is None:
             return torch.from_numpy(self.matrix @ flat).to(like.dtype)
