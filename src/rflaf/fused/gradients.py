@@ -151,7 +151,8 @@ def readout_sums(
 
 def _sums_of_tasks(add: Callable[[int, Array], None], n_tasks: int, tables: Tables) -> Array:
     """The total of what every task adds to sums of its own, for one activation."""
-    from rflaf.fused.jit import COPIES, add_copies
+    from rflaf.fused.jit import add_copies
+    from rflaf.fused.jit_vectors import COPIES
 
     _, n_rows, _ = tables.cells.shape
     totals = np.empty((n_tasks, n_rows, 4))

@@ -94,11 +94,12 @@ class HeldOut:
         self._matrix = flat(room("matrix", (w, w), np.float64), True)
 
     def _make_features(self, side: _Side, rows: slice, constant: float) -> None:
-        from rflaf.fused.jit_ridge import sketch_features
+        from rflaf.fused.jit import apply_rows
 
-        m, count, table = self._m, rows.stop - rows.start, self._sigma.in_dtype(_SINGLE)
-        z, phi = side.z[rows.start * m :], side.phi[rows.start * (m + 1) :]
-        sketch_features(z, count, m, *table, constant, phi)
+        m, w, table = self._m, self._m + 1, self._sigma.in_dtype(_SINGLE)
+        z, phi = flat(side.z[rows.start * m :]), side.phi[rows.start * w : rows.stop * w]
+        apply_rows(z, m, m, *table, phi, w, rows.stop - rows.start)
+        phi[m::w] = constant
 
     def _add_up(self, rows: slice, gram: Array, right: Array) -> float:
         from rflaf.fused.jit_ridge import sketch_sums
@@ -123,8 +124,8 @@ class HeldOut:
         given = gram, right, unit, alpha, self._matrix, held.phi, held.y, share
         return float(sketch_loss(self._blas, *given, self._outputs))
 
-    def gradients(self, alpha: float, slopes: bool) -> Gradients | None:
-        """J and its gradients; if `slopes`, those for Z take the place of Z. None: not finite."""
+    def gradients(self, alpha: float) -> Gradients | None:
+        """J and its gradients; those for Z take the place of Z. None: not finite."""
         from rflaf.fused.jit_ridge import sketch_pulls
 
         fit, held, outputs, m = self._fit, self._held, self._outputs, self._m
@@ -145,7 +146,7 @@ class HeldOut:
 
         def task(k: int) -> None:
             side, rows = self._parts[k]
-            sums = moments[k], tails[k], slopes
+            sums = moments[k], tails[k]
             self._add_cell_sums(side, rows, *factors[id(side)], *sums)
 
         for_each_part(task, self._parts)

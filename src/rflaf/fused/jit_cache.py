@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
+from pathlib import Path
 
 from numba.core.caching import FunctionCache
 
 _said: set[str] = set()  # folders that a warning has named
+
+
+@lru_cache(maxsize=1)
+def _sources():
+    """All files with compiled code, as they are now."""
+    files = sorted(Path(__file__).parent.glob("jit*.py"))
+    return tuple((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files)
 
 
 class ForgivingCache(FunctionCache):
@@ -15,6 +24,10 @@ class ForgivingCache(FunctionCache):
     A full disk or a killed process leaves files that end too soon, and numba raises whatever
     unpickling them does (EOFError, mostly) in every process that calls the function.
     """
+
+    def _index_key(self, sig, codegen):
+        """numba looks at the file of a function alone; what that calls is compiled into it."""
+        return *super()._index_key(sig, codegen), _sources()
 
     def load_overload(self, sig, target_context):
         """What was compiled before, or None: then numba compiles anew."""

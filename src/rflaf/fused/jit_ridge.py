@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from rflaf.fused.jit import COPIES, apply_rows, backward_rows, compiled, inlined, spread_rows
+from rflaf.fused.jit import backward_rows, compiled, inlined
 from rflaf.fused.jit_blas import (
-    LOWER,
-    POTRF,
-    POTRS,
-    address,
-    call,
+    factorise,
     features_times,
     gram_of,
-    keep,
+    solve_factored,
     transposed_times,
 )
+from rflaf.fused.jit_vectors import COPIES
 
 _RANGE = 3 << 15  # elements whose sums are in float32
 _STEPS, _TOL = 8, 1e-4  # of conjugate gradients that undo the rounding of a matrix in float32
@@ -34,7 +31,6 @@ def _factor(blas, gram, share, diagonal, floor, w, matrix):
 
     Where rounding has made the matrix indefinite, the floor is raised tenfold until it serves.
     """
-    letters, sizes = np.array([LOWER], np.uint8), np.array([w, 0], np.int32)
     mean = 0.0
     for k in range(w):
         mean += abs(share * gram[k * w + k] + diagonal[k]) / w
@@ -46,26 +42,10 @@ def _factor(blas, gram, share, diagonal, floor, w, matrix):
             for k in range(row.size):
                 found[k] = share * row[k]
             found[0] += diagonal[j] + floor
-        width = address(sizes, 0)
-        call(
-            blas[POTRF], (address(letters, 0), width, matrix.ctypes.data, width, address(sizes, 1))
-        )
-        keep(letters, sizes, matrix)
-        if sizes[1] == 0:
+        if factorise(blas, matrix, w):
             return True
         floor = max(10 * floor, _LEAST * mean + 1e-30)
     return False
-
-
-@compiled
-def _solve_factored(blas, matrix, w, right, outputs):
-    """The solution in the place of `right`, C rows of w."""
-    letters, sizes = np.array([LOWER], np.uint8), np.array([w, outputs, 0], np.int32)
-    width = address(sizes, 0)
-    lower, columns, info = address(letters, 0), address(sizes, 1), address(sizes, 2)
-    factor, found = matrix.ctypes.data, right.ctypes.data
-    call(blas[POTRS], (lower, width, columns, factor, width, found, width, info))
-    keep(letters, sizes, right)
 
 
 @inlined
@@ -116,13 +96,13 @@ def _solve(blas, phi, share, diagonal, matrix, n, w, right, outputs, fitted):
     """
     x, image, z = _copied(right), np.empty(right.size), np.empty(right.size)
     size, end, curve = np.empty(outputs), np.empty(outputs), np.empty(outputs)
-    _solve_factored(blas, matrix, w, x, outputs)
+    solve_factored(blas, matrix, w, x, outputs)
     _times_system(blas, phi, share, diagonal, n, w, x, outputs, image, fitted)
     r = np.empty(right.size)
     for i in range(r.size):
         r[i] = right[i] - image[i]
     p = _copied(r)
-    _solve_factored(blas, matrix, w, p, outputs)
+    solve_factored(blas, matrix, w, p, outputs)
     _products(r, p, w, size)
     _products(right, x, w, end)
     steps = 0
@@ -140,7 +120,7 @@ def _solve(blas, phi, share, diagonal, matrix, n, w, right, outputs, fitted):
             x[i] += length * p[i]
             r[i] -= length * image[i]
             z[i] = r[i]
-        _solve_factored(blas, matrix, w, z, outputs)
+        solve_factored(blas, matrix, w, z, outputs)
         for c in range(outputs):
             curve[c] = size[c]
         _products(r, z, w, size)
@@ -149,15 +129,6 @@ def _solve(blas, phi, share, diagonal, matrix, n, w, right, outputs, fitted):
     if steps:
         features_times(blas, phi, n, w, _rounded(x), outputs, fitted)
     return x
-
-
-@compiled
-def sketch_features(z, n, m, cells, frame, constant, phi):
-    """sigma(Z), and behind it a column of `constant`."""
-    w = m + 1
-    apply_rows(z, m, m, cells, frame, phi, w, n)
-    for r in range(n):
-        phi[r * w + m] = constant
 
 
 @inlined
@@ -222,7 +193,7 @@ def sketch_loss(blas, gram, right, unit, alpha, matrix, phi_held, y_held, share_
     if not _factor(blas, gram, unit, diagonal, 0.1 * floor, w, matrix):
         return np.inf
     v = _copied(right)
-    _solve_factored(blas, matrix, w, v, outputs)
+    solve_factored(blas, matrix, w, v, outputs)
     error = np.empty(n * outputs, np.float32)
     features_times(blas, phi_held, n, w, _rounded(v), outputs, error)
     total = 0.0
@@ -283,25 +254,21 @@ def sketch_pulls(
 
 
 @compiled
-def add_cell_sums(z, m, cells, frame, left, right, moments, tails, slopes):
+def add_cell_sums(z, m, cells, frame, left, right, moments, tails):
     """Add the sums of g, gt, gt², gt³ over the cells, for g of two factors, a range after another.
 
-    Where `slopes` are wanted, g sigma'(z) takes the place of z.
+    g sigma'(z) takes the place of z.
     """
     rank, step, n = right.size // m, max(1, _RANGE // m), z.size // m
     nothing = left[:0]
     own = np.empty((moments.shape[0], COPIES, 4), np.float32)
-    one, one_tails = own.reshape((1, own.shape[0], COPIES, 4)), tails.reshape((1, tails.size))
     for start in range(0, n, step):
         rows = min(step, n - start)
         part, factors = z[start * m :], left[start * rank :]
         own[:] = 0
-        if slopes:
-            backward_rows(
-                part, m, m, cells, frame, nothing, 0, factors, right, part, m, own, tails, rows
-            )
-        else:
-            spread_rows(part, m, m, frame, nothing, 0, factors, right, one, one_tails, rows)
+        backward_rows(
+            part, m, m, cells, frame, nothing, 0, factors, right, part, m, own, tails, rows
+        )
         for cell in range(moments.shape[0]):
             for k in range(4):
                 for copy in range(COPIES):

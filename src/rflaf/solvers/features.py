@@ -85,7 +85,7 @@ def project(x: Any, w: Array, out: Array | None = None) -> Array:
     Of inputs whose Z is known, it is that.
     """
     if isinstance(x, Projected):
-        return x.z
+        return _copied(x.z, out)
     if isinstance(x, BinnedMatrix):
         return x.project(x.tables(w), out)
     if sparse.issparse(x):
@@ -98,6 +98,13 @@ def project(x: Any, w: Array, out: Array | None = None) -> Array:
 
     for_each(task, _halves(len(x), z.size))
     return z
+
+
+def _copied(z: Array, out: Array | None) -> Array:
+    if out is None:
+        return z.copy()
+    np.copyto(out, z)
+    return out
 
 
 def pull_back(x: Any, slopes: Array) -> Array:

@@ -142,7 +142,7 @@ def held_out_loss(
     space = Workspace() if space is None else space
     if is_compiled(sigma, sketch):
         problem = held_out(sigma, metric, sketch, float(fit_intercept), space)
-        found = problem.rows.gradients(alpha, learn_metric)
+        found = problem.rows.gradients(alpha)
         if found is None:
             check_finite(problem.rows.trace)
             raise FloatingPointError("The matrix of a sketch could not be factorised.")
@@ -208,7 +208,7 @@ def is_compiled(sigma: fused.Sigma, sketch: Sketch) -> bool:
 
 
 class HeldOutProblem(NamedTuple):
-    """A sketch for the compiled way, and its Z, which the gradients for Z may replace."""
+    """A sketch for the compiled way, and its Z, which the gradients for Z replace."""
 
     rows: fused.HeldOut
     z: tuple[Array, Array]

@@ -1,0 +1,296 @@
+"""What the compiled loops do with a group of elements, as LLVM's vectors.
+
+LLVM turns a plain loop of table look-ups into scalar code. The intrinsics here say what is meant,
+for eight elements at once (four in float64), or for a single one.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_ROW_UNIT = 16  # rows are counted in bytes of float32: the processor multiplies by up to 8 itself
+COPIES = 4  # of sums, so that elements of one cell do not wait for one another
+
+
+def _shuffle(b, x, y, mask):
+    return b.shuffle_vector(x, y, ir.Constant(ir.VectorType(ir.IntType(32), len(mask)), mask))
+
+
+def _splat(b, x, lanes):
+    undefined = ir.Constant(ir.VectorType(x.type, lanes), ir.Undefined)
+    first = b.insert_element(undefined, x, ir.Constant(ir.IntType(32), 0))
+    return _shuffle(b, first, first, [0] * lanes)
+
+
+def _multiply_add(b, x, y, z):
+    """x y + z, in one rounding."""
+    scalar = "f32" if x.type.element == ir.FloatType() else "f64"
+    kind = ir.FunctionType(x.type, [x.type] * 3)
+    fma = cgutils.get_or_insert_function(b.module, kind, f"llvm.fma.v{x.type.count}{scalar}")
+    return b.call(fma, [x, y, z])
+
+
+def _transpose(b, w):
+    """Four vectors of 4 or 8 numbers: transpose each 4 × 4 block of columns."""
+    n = w[0].type.count
+
+    def interleave(x, y, k):
+        return _shuffle(b, x, y, [s for g in range(k, n, 4) for s in (g, n + g, g + 1, n + g + 1)])
+
+    def join(x, y, k):
+        return _shuffle(b, x, y, [s for g in range(k, n, 4) for s in (g, g + 1, n + g, n + g + 1)])
+
+    low = interleave(w[0], w[1], 0), interleave(w[2], w[3], 0)
+    high = interleave(w[0], w[1], 2), interleave(w[2], w[3], 2)
+    return [join(*low, 0), join(*low, 2), join(*high, 0), join(*high, 2)]
+
+
+def _rows_to_columns(b, rows):
+    if len(rows) == 1:
+        return [_shuffle(b, rows[0], rows[0], [k]) for k in range(4)]
+    if len(rows) == 8:
+        rows = [_shuffle(b, rows[q], rows[q + 4], list(range(8))) for q in range(4)]
+    return _transpose(b, rows)
+
+
+def _columns_to_rows(b, columns):
+    lanes = columns[0].type.count
+    if lanes == 1:
+        halves = [_shuffle(b, columns[k], columns[k + 1], [0, 1]) for k in (0, 2)]
+        return [_shuffle(b, *halves, [0, 1, 2, 3])]
+    blocks = _transpose(b, columns)
+    picks = [(blocks[k % 4], k // 4 * 4) for k in range(lanes)]
+    return [_shuffle(b, block, block, [g, g + 1, g + 2, g + 3]) for block, g in picks]
+
+
+class _Group:
+    """`lanes` elements of an array of scalar type `dtype`, inside an intrinsic."""
+
+    def __init__(self, context, builder, dtype, whole):
+        self.context, self.b = context, builder
+        self.size = dtype.bitwidth // 8
+        self.lanes = 32 // self.size if whole else 1
+        self.vector = ir.VectorType(context.get_value_type(dtype), self.lanes)
+
+    def pointer(self, array_type, array, index, vector):
+        data = self.context.make_array(array_type)(self.context, self.b, array).data
+        return self.b.bitcast(self.b.gep(data, [index]), vector.as_pointer())
+
+    def load(self, array_type, array, index):
+        number = self.context.get_value_type(array_type.dtype)
+        vector = ir.VectorType(number, self.lanes)
+        value = self.b.load(self.pointer(array_type, array, index, vector))
+        value.align = array_type.dtype.bitwidth // 8
+        return value
+
+    def store(self, value, array_type, array, index):
+        self.b.store(value, self.pointer(array_type, array, index, self.vector)).align = self.size
+
+    def scalars(self, frame):
+        return [_splat(self.b, self.b.extract_value(frame, k), self.lanes) for k in range(9)]
+
+    def locate(self, z, frame):
+        """The cell of each element, and its place t in it; for NaN the first cell, and NaN."""
+        b = self.b
+        low, high, inverse, inverse_rest, whole, rest, _, _, last = self.scalars(frame)
+        z = b.select(b.fcmp_ordered("<", z, low), low, z)  # NaN stays
+        z = b.select(b.fcmp_ordered(">", z, high), high, z)
+        position = _multiply_add(b, z, inverse, b.fadd(whole, rest))
+        # rounding, too, must not lead out of the table; NaN becomes 0 here
+        nothing = ir.Constant(self.vector, [0.0] * self.lanes)
+        position = b.select(b.fcmp_ordered(">", position, nothing), position, nothing)
+        position = b.select(b.fcmp_ordered("<", position, last), position, last)
+        cell = b.fptosi(position, ir.VectorType(ir.IntType(32), self.lanes))
+        # z * inverse - (cell - whole), in one rounding, then what float32 leaves out of either
+        exact = _multiply_add(b, z, inverse, b.fsub(whole, b.sitofp(cell, self.vector)))
+        return cell, b.fadd(exact, _multiply_add(b, z, inverse_rest, rest))
+
+    def row_pointers(self, array_type, array, rows_type, rows, k, copies=1):
+        """Where each element's row of four numbers is, by its number in `rows`.
+
+        The lanes take the `copies` of a row in turns.
+        """
+        byte, word = ir.IntType(8), ir.IntType(64)
+        row_type = ir.VectorType(self.context.get_value_type(array_type.dtype), 4)
+        row_size = array_type.dtype.bitwidth // 2  # four numbers, in bytes
+        base = self.pointer(array_type, array, ir.Constant(word, 0), byte)
+        first = self.pointer(rows_type, rows, k, ir.IntType(32))
+        for lane in range(self.lanes):
+            row = self.b.load(self.b.gep(first, [ir.Constant(word, lane)]))
+            step = ir.Constant(word, copies * row_size // _ROW_UNIT)
+            row = self.b.mul(self.b.zext(row, word), step)
+            copy = ir.Constant(word, row_size * (lane % copies))
+            pointer = self.b.gep(base, [self.b.add(row, copy)])
+            yield self.b.bitcast(pointer, row_type.as_pointer())
+
+    def cubics(self, *place):
+        rows = []
+        for pointer in self.row_pointers(*place):
+            row = self.b.load(pointer)
+            row.align = self.size
+            rows.append(row)
+        return _rows_to_columns(self.b, rows)
+
+    def inner_slope(self, cubic, t, frame):
+        b, (_, c1, c2, c3) = self.b, cubic
+        triple_c3 = b.fadd(c3, b.fadd(c3, c3))
+        bend = _multiply_add(b, triple_c3, t, b.fadd(c2, c2))
+        return b.fmul(_multiply_add(b, bend, t, c1), self.scalars(frame)[2])
+
+    def slope(self, z, cubic, t, frame):
+        b = self.b
+        low, high, _, _, _, _, slope_low, slope_high, _ = self.scalars(frame)
+        result = self.inner_slope(cubic, t, frame)
+        result = b.select(b.fcmp_ordered("<", z, low), slope_low, result)
+        return b.select(b.fcmp_ordered(">", z, high), slope_high, result)
+
+    def add_moments(self, weight, t, array_type, array, *place):
+        b = self.b
+        nothing = ir.Constant(self.vector, [0.0] * self.lanes)
+        columns = [_multiply_add(b, t, nothing, weight)]  # the weight, or NaN where t is
+        for _ in range(3):
+            columns.append(b.fmul(columns[-1], t))
+        kind = ir.VectorType(self.context.get_value_type(array_type.dtype), 4)
+        align = array_type.dtype.bitwidth // 8
+        copies = COPIES if array_type.ndim == 3 else 1
+        pointers = self.row_pointers(array_type, array, *place, copies)
+        for row, pointer in zip(_columns_to_rows(b, columns), pointers):
+            total = b.load(pointer)
+            total.align = align
+            row = row if row.type == kind else b.fpext(row, kind)
+            b.store(b.fadd(total, row), pointer).align = align
+
+
+@intrinsic
+def lanes_of(typing, array):
+    """Elements in a group: a constant, which `itemsize` is not for the compiler."""
+
+    def code(context, builder, signature, args):
+        return context.get_constant(types.intp, 256 // array.dtype.bitwidth)
+
+    return types.intp(array), code
+
+
+@intrinsic
+def prefetch(typing, array, i):
+    """Ask for the memory of array[i] before it is needed."""
+
+    def code(context, builder, signature, args):
+        byte = ir.IntType(8).as_pointer()
+        data = context.make_array(array)(context, builder, args[0]).data
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        hints = [ir.Constant(flag, n) for n in (0, 3, 1)]  # to read, to the nearest cache, data
+        builder.call(fetch, [builder.bitcast(builder.gep(data, [args[1]]), byte), *hints])
+        return context.get_dummy_value()
+
+    return types.void(array, i), code
+
+
+def _locate(whole):
+    @intrinsic
+    def locate(typing, z, i, frame, starts, s, rows, t, k):
+        """rows[k...] = cells of z[i...], from row starts[s...] on, and t[k...] = places in them"""
+
+        def code(context, builder, signature, args):
+            group = _Group(context, builder, z.dtype, whole)
+            row, place = group.locate(group.load(z, args[0], args[1]), args[2])
+            if starts != types.none:
+                row = builder.add(row, group.load(starts, args[3], args[4]))
+            row = builder.mul(row, ir.Constant(row.type, [_ROW_UNIT] * group.lanes))
+            builder.store(row, group.pointer(rows, args[5], args[7], row.type)).align = 4
+            group.store(place, t, args[6], args[7])
+            return context.get_dummy_value()
+
+        return types.void(z, i, frame, starts, s, rows, t, k), code
+
+    return locate
+
+
+def _evaluate(whole):
+    @intrinsic
+    def evaluate(typing, rows, t, k, cells, out, o):
+        """out[o...] = the cubics in rows[k...] of cells at t[k...]"""
+
+        def code(context, builder, signature, args):
+            group = _Group(context, builder, t.dtype, whole)
+            c0, c1, c2, c3 = group.cubics(cells, args[3], rows, args[0], args[2])
+            place = group.load(t, args[1], args[2])
+            value = _multiply_add(builder, c3, place, c2)
+            value = _multiply_add(builder, value, place, c1)
+            group.store(_multiply_add(builder, value, place, c0), out, args[4], args[5])
+            return context.get_dummy_value()
+
+        return types.void(rows, t, k, cells, out, o), code
+
+    return evaluate
+
+
+def _slope(whole):
+    @intrinsic
+    def slope(typing, z, i, rows, t, k, cells, frame, g, out, o):
+        """out[o...] = g[k...] * sigma'(z[i...]), which is located in rows[k...] and t[k...]"""
+
+        def code(context, builder, signature, args):
+            group = _Group(context, builder, z.dtype, whole)
+            value = group.load(z, args[0], args[1])
+            cubic = group.cubics(cells, args[5], rows, args[2], args[4])
+            result = group.slope(value, cubic, group.load(t, args[3], args[4]), args[6])
+            result = builder.fmul(result, group.load(g, args[7], args[4]))
+            group.store(result, out, args[8], args[9])
+            return context.get_dummy_value()
+
+        return types.void(z, i, rows, t, k, cells, frame, g, out, o), code
+
+    return slope
+
+
+def _spread(whole):
+    @intrinsic
+    def spread(typing, rows, t, k, g, gi, moments):
+        """moments[rows[k...]] += (g, g t, g t², g t³), for g[gi...] and t[k...]
+
+        Moments of three axes have `COPIES` of each row of four, to be added up by the caller.
+        """
+
+        def code(context, builder, signature, args):
+            group = _Group(context, builder, t.dtype, whole)
+            place = group.load(t, args[1], args[2])
+            weight = group.load(g, args[3], args[4])
+            group.add_moments(weight, place, moments, args[5], rows, args[0], args[2])
+            return context.get_dummy_value()
+
+        return types.void(rows, t, k, g, gi, moments), code
+
+    return spread
+
+
+def _differentiate(whole):
+    @intrinsic
+    def differentiate(typing, rows, t, k, cells, frame, g, gi, moments, out, o):
+        """`spread`, and out[o...] = g[gi...] times the slopes in rows[k...] of cells at t[k...]"""
+
+        def code(context, builder, signature, args):
+            group = _Group(context, builder, t.dtype, whole)
+            cubic = group.cubics(cells, args[3], rows, args[0], args[2])
+            place = group.load(t, args[1], args[2])
+            weight = group.load(g, args[5], args[6])
+            slope = builder.fmul(group.inner_slope(cubic, place, args[4]), weight)
+            group.store(slope, out, args[8], args[9])
+            group.add_moments(weight, place, moments, args[7], rows, args[0], args[2])
+            return context.get_dummy_value()
+
+        return types.void(rows, t, k, cells, frame, g, gi, moments, out, o), code
+
+    return differentiate
+
+
+locate_group, locate_one = _locate(True), _locate(False)
+evaluate_group, evaluate_one = _evaluate(True), _evaluate(False)
+slope_group, slope_one = _slope(True), _slope(False)
+spread_group, spread_one = _spread(True), _spread(False)
+both_group, both_one = _differentiate(True), _differentiate(False)
