@@ -241,6 +241,47 @@ def test_the_rows_choose_bins_and_what_is_mixed(rng):
     assert alone == found[0]
 
 
+def test_what_is_far_behind_is_tried_on_one_fold(rng, monkeypatch):
+    """It cannot be chosen then, however much the losses of the others differ between folds."""
+    trials = []
+
+    def losses(self, options, held, starts):
+        trials.append((held, [(c.form, c.kind) for c in options]))
+        on_fold = {
+            0: {"none": 2.0, "diagonal": 1.0, "full": 1.1},
+            1: {"none": 0.0, "diagonal": 4.0, "full": 3.0},
+        }
+        return {c: 5.0 if c.form == "bins" else on_fold[held][c.kind] for c in options}
+
+    monkeypatch.setattr(choosing._Trials, "losses", losses)
+    x = rng.standard_normal((900, 2))
+    given = {"metric": "auto", "mixes": True}
+    (found,), path = choices_of(x, np.sin(x[:, 0]), **given)
+    smooth = [("raw", "diagonal"), ("both", "diagonal"), ("raw", "full"), ("both", "full")]
+    assert [held for held, _ in trials] == [0, 1]
+    assert trials[1][1] == smooth
+    assert len(trials[0][1]) == len(path) == 7
+    assert (found.form, found.kind) == ("raw", "full")  # 2.05 of two folds; "diagonal" has 2.5
+    by_choice = {(record["form"], record["kind"]): record["loss"] for record in path}
+    assert by_choice["raw", "none"] == pytest.approx(2.0 * 2.5)
+    trials.clear()
+    monkeypatch.setattr(choosing, "_WELL_TRIED", 899)
+    choices_of(x, np.sin(x[:, 0]), **given)
+    assert [held for held, _ in trials] == [0]
+
+
+@pytest.mark.parametrize("losses", [[0.0, 0.0], [np.inf, np.inf], [0.0, np.inf]], ids=str)
+def test_losses_that_are_no_numbers_to_compare(losses, rng, monkeypatch):
+    def same(self, options, held, starts):
+        return dict(zip(options, losses, strict=False))
+
+    monkeypatch.setattr(choosing._Trials, "losses", same)
+    x = rng.standard_normal((900, 2))
+    (found,), path = choices_of(x, x[:, 0], metric="none", input_form="auto", mixes=False)
+    assert len(path) == 2
+    assert found.kind == "none"
+
+
 def test_many_rows_always_have_a_learned_metric(rng, monkeypatch):
     z = rng.standard_normal((900, 2))
     inputs, settings = measure_inputs(z, np.ones(900)), replace(SETTINGS, input_form="auto")

@@ -8,14 +8,17 @@ from scipy import sparse
 
 from rflaf import fused
 from rflaf.bases import RBF
+from rflaf.solvers import features as module
 from rflaf.solvers.features import (
     FeatureOverflow,
     KeptBlocks,
+    Projected,
     Workspace,
     apply_metric,
     check_finite,
     features,
     project,
+    pull_back,
     row_rotation,
 )
 
@@ -25,6 +28,30 @@ def test_metrics_of_every_kind(rng):
     scale = np.array([1.0, 2.0, 0.0])
     np.testing.assert_allclose(apply_metric(np.diag(scale), w), apply_metric(scale, w))
     np.testing.assert_allclose(apply_metric(np.array(2.0), w), 2 * w)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_products_in_halves(n, kind, rng, monkeypatch):
+    monkeypatch.setattr(module, "_SHARED", 1)
+    x, w, slopes = (rng.standard_normal(shape) for shape in ((n, 3), (3, 5), (n, 5)))
+    out = np.empty((n, 5))
+    for found in (project(kind(x), w), project(kind(x), w, out)):
+        np.testing.assert_allclose(found, x @ w, atol=1e-12)
+    np.testing.assert_allclose(pull_back(kind(x), slopes), x.T @ slopes, atol=1e-12)
+
+
+def test_a_known_z_is_copied(rng):
+    known = Projected(rng.standard_normal((6, 5)))
+    before = known.z.copy()
+    some = known.at(np.array([4, 1]), np.array([0, 3]))
+    np.testing.assert_array_equal(some.z, before[[4, 1]][:, [0, 3]])
+    np.testing.assert_array_equal(known.at(np.array([2]), None).z, before[[2]])
+    out = np.empty((6, 5))
+    for found in (project(known, np.ones((2, 5))), project(known, np.ones((2, 5)), out)):
+        np.testing.assert_array_equal(found, before)
+        found[:] = 0  # as gradients for Z do
+    np.testing.assert_array_equal(known.z, before)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -295,6 +295,20 @@ def test_many_targets_are_mixed_down():
     assert learned.history[-1]["loss"] > 0
 
 
+def test_without_a_metric_z_is_computed_once(monkeypatch):
+    """And what is learned is the same, but for rounding."""
+    x, y = rows(300)
+    counted = []
+    monkeypatch.setattr(varpro.Sampler, "know", lambda self, w: counted.append(w.shape))
+    again, _ = learn(x, y, "none", max_iter=varpro._LONG)
+    monkeypatch.undo()
+    known, _ = learn(x, y, "none", max_iter=varpro._LONG)
+    assert counted == [(3, 60)]
+    np.testing.assert_allclose(known.coefficients, again.coefficients, atol=1e-3)
+    assert len(known.history) == len(again.history)
+    assert not np.array_equal(known.coefficients, learn(x, y, "none")[0].coefficients)
+
+
 def test_every_step_is_reported():
     x, y = rows(300)
     seen = []

@@ -169,7 +169,8 @@ class _Trials:
             def task(k: int) -> None:
                 choice = longest[k]
                 trial = self._trial(choice.form, held)
-                found[choice] = trial.loss(choice.kind, starts[choice.form])
+                loss = trial.loss(choice.kind, starts[choice.form])
+                found[choice] = loss if np.isfinite(loss) else np.inf  # NaN compares with nothing
                 progress.step({"loss": found[choice]})
 
             parallel(task, len(options))
