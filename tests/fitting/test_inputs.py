@@ -58,8 +58,8 @@ def test_where_columns_come_from_and_their_units(x):
     assert raw.origin.tolist() == ranks.origin.tolist() == [0, 1, 2, 3, 4]
     assert both.origin.tolist() == [0, 1, 2, 3, 4, *RANKED]
     np.testing.assert_array_equal(raw.scales, raw.scale)
-    np.testing.assert_array_equal(both.scales, [*raw.scale, 1, 1, 1])
-    np.testing.assert_array_equal(ranks.scales, [1, raw.scale[1], raw.scale[2], 1, 1])
+    np.testing.assert_array_equal(both.scales, [*raw.scale, *raw.scale[RANKED]])
+    np.testing.assert_array_equal(ranks.scales, raw.scale)
     assert bins.origin.tolist() == [1, 2, *bins.bins.column]
     assert sorted(set(bins.bins.column)) == RANKED
     np.testing.assert_array_equal(bins.scales, [*raw.scale[1:3], *bins.bins.scale])

@@ -270,16 +270,22 @@ def test_what_is_far_behind_is_tried_on_one_fold(rng, monkeypatch):
     assert [held for held, _ in trials] == [0]
 
 
-@pytest.mark.parametrize("losses", [[0.0, 0.0], [np.inf, np.inf], [0.0, np.inf]], ids=str)
-def test_losses_that_are_no_numbers_to_compare(losses, rng, monkeypatch):
-    def same(self, options, held, starts):
-        return dict(zip(options, losses, strict=False))
+@pytest.mark.parametrize(
+    ("first", "second", "wanted"),
+    [
+        ({"raw": 0.0, "both": 0.01}, {"raw": 1.0}, "raw"),  # the other was not tried
+        ({"raw": np.inf, "both": np.inf}, {"raw": np.inf, "both": np.inf}, "raw"),
+        ({"raw": 1.0, "both": 1.1}, {"raw": np.inf, "both": 1.0}, "both"),
+    ],
+)
+def test_losses_that_no_quotient_compares(first, second, wanted, rng, monkeypatch):
+    def losses(self, options, held, starts):
+        return {c: (first, second)[held].get(c.form, np.inf) for c in options}
 
-    monkeypatch.setattr(choosing._Trials, "losses", same)
+    monkeypatch.setattr(choosing._Trials, "losses", losses)
     x = rng.standard_normal((900, 2))
-    (found,), path = choices_of(x, x[:, 0], metric="none", input_form="auto", mixes=False)
-    assert len(path) == 2
-    assert found.kind == "none"
+    found, _ = choices_of(x, x[:, 0], metric="none", mixes=False)
+    assert [choice.form for choice in found] == [wanted]
 
 
 def test_many_rows_always_have_a_learned_metric(rng, monkeypatch):

@@ -195,6 +195,7 @@ def test_the_slope_is_the_derivative_of_what_apply_computes(basis, rng):
 def test_two_runs_are_the_same_bits_whatever_the_threads(basis, rng, monkeypatch):
     sigma, z = make(basis, rng, (400, 1000), np.float32)
     g, v = rng.standard_normal(z.shape).astype(np.float32), np.ones((1000, 2), np.float32)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((900, 32), (32, 1000)))
     results = []
     for threads in ("1", "2", "2"):
         monkeypatch.setenv("RFLAF_NUM_THREADS", threads)
@@ -204,6 +205,7 @@ def test_two_runs_are_the_same_bits_whatever_the_threads(basis, rng, monkeypatch
                 fused.slope(sigma, z, g),
                 fused.adjoint(sigma, z, g),
                 fused.predict(sigma, z, v),
+                fused.predict_inputs(sigma, x, 0.1 * w, v),
                 fused.row_moments(sigma, z, v[:, 0]),
             ]
         )

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rflaf import fused
+from rflaf.fused import logistic
+from rflaf.fused.logistic import class_slopes
 from rflaf.solvers.softmax import cross_entropy
 
 
@@ -29,7 +30,7 @@ def test_against_numpy(n, w, outputs, single, seed):
     phi = rng.standard_normal((n, w)).astype(dtype)
     v = rng.standard_normal((w, outputs)).astype(dtype)
     target, weights = rng.integers(0, max(outputs, 2), n), rng.uniform(0.1, 3, n)
-    found, expected = fused.class_slopes(phi, v, target, weights), plain(phi, v, target, weights)
+    found, expected = class_slopes(phi, v, target, weights), plain(phi, v, target, weights)
     tol = 1e-4 if single else 1e-12
     assert found[0] == pytest.approx(expected[0], rel=tol)
     np.testing.assert_allclose(
@@ -37,20 +38,27 @@ def test_against_numpy(n, w, outputs, single, seed):
     )
 
 
+@pytest.mark.parametrize("elements", [1, 5000, 1 << 20])
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_more_rows_than_a_block(outputs, rng):
+def test_more_rows_than_a_block(outputs, elements, rng, monkeypatch):
+    monkeypatch.setattr(logistic, "_RANGE", elements)
     phi, v = rng.standard_normal((1201, 300)), 0.1 * rng.standard_normal((300, outputs))
     target, weights = rng.integers(0, max(outputs, 2), 1201), rng.uniform(0.1, 3, 1201)
-    found, expected = fused.class_slopes(phi, v, target, weights), plain(phi, v, target, weights)
+    found, expected = class_slopes(phi, v, target, weights), plain(phi, v, target, weights)
     assert found[0] == pytest.approx(expected[0], rel=1e-12)
     np.testing.assert_allclose(found[1], expected[1], atol=1e-10)
+    for threads in ("1", "2"):
+        monkeypatch.setenv("RFLAF_NUM_THREADS", threads)
+        again = class_slopes(phi, v, target, weights)
+        assert again[0] == found[0]
+        np.testing.assert_array_equal(again[1], found[1])
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_large_scores(outputs):
     phi, v = np.array([[1.0], [-1.0]]), np.full((1, outputs), 800.0)
     v[0, 0] = -800.0 if outputs > 1 else 800.0
-    loss, slopes = fused.class_slopes(phi, v, np.array([0, 1]), np.ones(2))
+    loss, slopes = class_slopes(phi, v, np.array([0, 1]), np.ones(2))
     assert np.isfinite(loss)
     assert np.isfinite(slopes).all()
     assert loss == pytest.approx(plain(phi, v, np.array([0, 1]), np.ones(2))[0])
@@ -61,7 +69,7 @@ def test_nothing_to_sum(outputs, rng):
     phi, v = rng.standard_normal((5, 4)), rng.standard_normal((4, outputs))
     for rows in (slice(0, 0), slice(0, 5)):
         weights = np.zeros(len(phi[rows]))
-        loss, slopes = fused.class_slopes(phi[rows], v, np.zeros(len(weights), int), weights)
+        loss, slopes = class_slopes(phi[rows], v, np.zeros(len(weights), int), weights)
         assert loss == 0
         assert not slopes.any()
         assert slopes.shape == v.shape
@@ -70,7 +78,7 @@ def test_nothing_to_sum(outputs, rng):
 def test_rows_that_are_not_contiguous(rng):
     phi, v = rng.standard_normal((40, 12))[::2, ::3], rng.standard_normal((4, 3))
     target, weights = rng.integers(0, 3, 20), np.ones(20)
-    found = fused.class_slopes(phi, v, target, weights)
-    expected = fused.class_slopes(np.ascontiguousarray(phi), v, target, weights)
+    found = class_slopes(phi, v, target, weights)
+    expected = class_slopes(np.ascontiguousarray(phi), v, target, weights)
     assert found[0] == expected[0]
     np.testing.assert_array_equal(found[1], expected[1])

@@ -3,6 +3,7 @@
 import ast
 import multiprocessing
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -256,3 +257,17 @@ def test_a_read_only_install_works(tmp_path):
         XDG_CACHE_HOME=nowhere,
     )  # fmt: skip
     assert out == f"0 1\nNone {site / 'rflaf' / '__init__.py'}"
+
+
+def test_a_readout_works_in_another_process(tmp_path):
+    """Addresses of functions are those of one process."""
+    rng = np.random.default_rng(0)
+    sigma = fused.basis_layout(RBF(9)).table(rng.standard_normal(9))
+    w, x = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 20), (5, 3)))
+    readout = fused.Readout(sigma, w, np.ones((20, 1), np.float32))
+    expected = readout(x)
+    (tmp_path / "it").write_bytes(pickle.dumps((readout, x, expected)))
+    code = "import pickle, sys, numpy as np; r, x, y = pickle.load(open(sys.argv[1], 'rb'));"
+    code += "np.testing.assert_array_equal(r(x), y)"
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "it")], check=False)
+    assert done.returncode == 0

@@ -112,6 +112,19 @@ def test_features_that_overflow(value, rng):
     assert SketchRidge(sigma, np.full(4, 0.5), sketch, True).loss(0.1) == np.inf
 
 
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+@pytest.mark.parametrize("far", [1e25, 3e38])
+def test_rows_held_out_that_overflow(far, weight, rng):
+    """A loss that is no number would win over none, and none over it."""
+    basis = BSpline(8, extrapolate="linear")
+    sketch, sigma = make_sketch(rng), make_sigma(basis, rng)
+    x, weights = sketch.x_held.copy(), sketch.weights_held.copy()
+    x[0], weights[0] = [far, -far, far, -far], weight
+    sketch = sketch._replace(x_held=x, weights_held=weights)
+    loss = SketchRidge(sigma, np.full(4, 0.5), sketch, True).loss(0.1)
+    assert loss == np.inf or loss > 0
+
+
 def test_what_is_not_compiled(rng):
     sketch = make_sketch(rng)
     wide = sketch._replace(projection=sketch.projection.astype(np.float64))

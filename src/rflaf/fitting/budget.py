@@ -18,6 +18,7 @@ _NARROW = 5000  # features up to which normal equations are taken where they fit
 _PASSES = 9000  # what sixty passes over the rows cost, in the time of a product in a Gram matrix
 _WIDE_FEATURES = 1 << 28  # of a block of rows: never held at once, but enough for all threads
 _WIDE_INPUTS = 1 << 24
+_MOST_KNOWN = 1 << 29
 _WIDE_SAMPLE = 500  # rows that conjugate gradients are preconditioned with, or they take for ever
 
 
@@ -140,6 +141,14 @@ def block_rows(m: int, d: int, max_bytes: int | None) -> int:
 def kept_bytes(max_bytes: int | None) -> int:
     """What may be kept of Z, and as much again of the features, between passes over the rows."""
     return (free_bytes() // 4 if max_bytes is None else max_bytes) // 4
+
+
+def known_bytes(max_bytes: int | None) -> int:
+    """What Z may take while layers without a metric are learned, of all of them together.
+
+    It does not depend on what is free: Z computed once rounds otherwise than Z of a few rows.
+    """
+    return _MOST_KNOWN if max_bytes is None else min(_MOST_KNOWN, max_bytes // 8)
 
 
 def takes_cg(solver: str, n: int, m: int, max_bytes: int | None) -> bool:

@@ -102,7 +102,7 @@ def choose_forms(
         second = trials.losses(again, held_folds[1], starts)
         both = {c: (losses[c] + second[c]) / 2 for c in again}
         # so much more than on the first fold, or the best of what is left out would come closer
-        more = max([both[c] / losses[c] for c in again if 0 < losses[c] < np.inf], default=1.0)
+        more = max([both[c] / losses[c] for c in again if 0 < losses[c] < np.inf], default=np.inf)
         losses = {c: both.get(c, more * loss) for c, loss in losses.items()}
     path = [{"form": c.form, "kind": c.kind, "loss": loss} for c, loss in losses.items()]
     found = _mixed(losses, n, settings)
@@ -169,8 +169,7 @@ class _Trials:
             def task(k: int) -> None:
                 choice = longest[k]
                 trial = self._trial(choice.form, held)
-                loss = trial.loss(choice.kind, starts[choice.form])
-                found[choice] = loss if np.isfinite(loss) else np.inf  # NaN compares with nothing
+                found[choice] = trial.loss(choice.kind, starts[choice.form])
                 progress.step({"loss": found[choice]})
 
             parallel(task, len(options))

@@ -23,7 +23,8 @@ _OF_EACH_TEAM = 2  # members that are asked
 def input_importances(members: list[Member], x: Any, rng: np.random.Generator) -> Array:
     """How far predictions move when an input is shuffled: mean squares, summing to one.
 
-    It is what permutation importance measures, without the noise of the target. Gradients times
+    It is what permutation importance measures, without the noise of the target; two members of
+    each team are asked. Gradients times
     the spread of an input were tried: they see steep places and miss jumps, and order the inputs
     of heavy-tailed tables otherwise than permutation importance does.
     """

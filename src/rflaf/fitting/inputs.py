@@ -74,17 +74,13 @@ class InputForm:
 
     @property
     def scales(self) -> Array:
-        """What each column of the result was divided by; 1 for ranks."""
+        """What each column of the result was divided by; of ranks, what their column was."""
         cut = self._cut
         if cut is not None:
             return np.concatenate([self.scale[self._plain], cut.scale])
-        if self.name in ("raw", "bins"):
-            return self.scale
         if self.name == "both":
-            return np.concatenate([self.scale, np.ones(len(self.ranked))])
-        scales = self.scale.copy()
-        scales[self.ranked] = 1.0
-        return scales
+            return np.concatenate([self.scale, self.scale[self.ranked]])
+        return self.scale
 
     @property
     def origin(self) -> NDArray[np.intp]:

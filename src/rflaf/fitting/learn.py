@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rflaf import fused
 from rflaf.activation import Activation
 from rflaf.bases import Basis, Polynomial
+from rflaf.fitting.budget import known_bytes
 from rflaf.fitting.inputs import InputForm
 from rflaf.fitting.settings import Choice, FitSettings
 from rflaf.fused.threads import parallel
@@ -132,7 +133,8 @@ def learn_layers(
             if settings.start is not None:  # each from its own, where there are as many
                 learned = settings.start.learned[c]
                 start = learned[k] if len(learned) == len(held_folds) else learned[0]
-            rule = learn_settings(settings)
+            known = known_bytes(settings.max_bytes) // len(places)
+            rule = learn_settings(settings, known_bytes=known)
             layers[i] = learn_layer(
                 rows.at(at), inputs, chosen[c], settings, rule, rng, few, start, progress.step
             )

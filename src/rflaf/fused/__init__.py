@@ -15,8 +15,6 @@ from rflaf.fused.cpu import (
     slope,
 )
 from rflaf.fused.gradients import Tables, apply_tables, cell_sums, readout_sums, readout_tables
-from rflaf.fused.held_out import HeldOut, HeldOutRows
-from rflaf.fused.logistic import class_slopes
 from rflaf.fused.table import (
     DEFAULT_TOL,
     Direct,
@@ -31,8 +29,6 @@ from rflaf.fused.threads import thread_count
 __all__ = [
     "DEFAULT_TOL",
     "Direct",
-    "HeldOut",
-    "HeldOutRows",
     "Layout",
     "Readout",
     "Sigma",
@@ -43,7 +39,6 @@ __all__ = [
     "apply_tables",
     "basis_layout",
     "cell_sums",
-    "class_slopes",
     "compile_activation",
     "predict",
     "predict_inputs",

@@ -11,6 +11,8 @@ from numpy.lib.stride_tricks import as_strided
 from rflaf.fused.table import Array
 from rflaf.fused.threads import nobody_helps, parallel
 
+_AT_ONCE = 1 << 22  # elements of one range at most: rows that are not contiguous are copied
+
 
 class Chunks:
     """`chunks[a:b]` gives flat memory that starts at row a, and the distance of rows in it.
@@ -122,9 +124,9 @@ def for_each(task: Callable[[slice], None], ranges: list[slice]) -> None:
 def for_all_rows(task: Callable[[slice], None], shape: tuple[int, int], elements: int) -> None:
     """Run `task` on ranges of rows which do not depend on one another, nor on how they are cut.
 
-    Where nobody could help it is one range: each call of a kernel takes the GIL, and two fits at
-    work on as many threads would wait for each other.
+    Where nobody could help the ranges are large: each call of a kernel takes the GIL, and fits at
+    work on several threads would wait for each other.
     """
     if nobody_helps():
-        elements = max(shape[0] * shape[1], 1)
+        elements = max(elements, _AT_ONCE)
     for_each(task, split_rows(shape, elements))

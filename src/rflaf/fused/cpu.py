@@ -71,6 +71,7 @@ def slope(sigma: Sigma, z: Any, upstream: Upstream, out: Array | None = None) ->
             slopes = sigma.basis.combine(sigma.coefficients, z[rows], 1)
             np.multiply(slopes, g_rows.block(rows), out=result[rows])
 
+        for_each(task, split_rows(z.shape, _CHUNK))
     else:
         from rflaf.fused.jit import slope_rows
 
@@ -82,8 +83,6 @@ def slope(sigma: Sigma, z: Any, upstream: Upstream, out: Array | None = None) ->
             slope_rows(*source[rows], z.shape[1], *table, *g_rows[rows], *target[rows], n)
 
         for_all_rows(task, z.shape, _CHUNK)
-        return result
-    for_each(task, split_rows(z.shape, _CHUNK))
     return result
 
 
@@ -153,7 +152,6 @@ class Readout:
         self._rows: tuple[Any, ...] = ()
         if isinstance(sigma, Table) and w.shape[0] <= _FUSED_INPUTS:
             table = sigma.in_dtype(self._w.dtype)
-            self._blas = addresses(self._w.dtype)
             self._rows = flat(self._w), w.shape[1], *table, flat(right)
         self._outputs = right.shape[0]
         self._few = _CHUNK // max(w.shape[1], 1)
@@ -170,7 +168,7 @@ class Readout:
 
         out = np.zeros((x.shape[0], self._outputs), x.dtype)
         place = flat(x), x.shape[1], x.shape[1]
-        predict_inputs_rows(self._blas, *place, *self._rows, out, x.shape[0])
+        predict_inputs_rows(addresses(x.dtype), *place, *self._rows, out, x.shape[0])
         return out
 
     def _of_bins(self, x: binned.BinnedMatrix) -> Array:

@@ -42,7 +42,7 @@ class Gradients(NamedTuple):
 class HeldOut:
     """The ridge solutions of some rows in float32, and their errors on others.
 
-    What takes long is done in two parts, which threads share.
+    What takes long is done in parts, which threads share.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class HeldOut:
     ) -> None:
         from rflaf.fused.jit_ridge import add_triangle
 
-        self._sigma, self._blas = sigma, addresses(_SINGLE)
+        self._sigma = sigma
         (n, self._m), self._outputs = fit.z.shape, fit.y.shape[1]
         w = self._m + 1
         self._fit, self._held = (
@@ -86,7 +86,7 @@ class HeldOut:
             if k < len(halves):
                 units[k] = self._add_up(halves[k], *sums[k])
 
-        for_each_part(task, self._parts)
+        _for_each_part(task, self._parts)
         for gram, right in sums[1:]:
             add_triangle(sums[0][0], gram, w)
             np.add(sums[0][1], right, out=sums[0][1])
@@ -108,7 +108,7 @@ class HeldOut:
         phi, y = side.phi[rows.start * w : rows.stop * w], side.y[rows.start * outputs :]
         weighted = self._weighted[rows.start * w : rows.stop * w]
         given = phi, y, side.share[rows], outputs, weighted, gram, right
-        return float(sketch_sums(self._blas, *given))
+        return float(sketch_sums(addresses(_SINGLE), *given))
 
     @property
     def trace(self) -> float:
@@ -122,7 +122,7 @@ class HeldOut:
         (gram, unit, right), held = self._sums, self._held
         share = held.share / self._outputs
         given = gram, right, unit, alpha, self._matrix, held.phi, held.y, share
-        return float(sketch_loss(self._blas, *given, self._outputs))
+        return float(sketch_loss(addresses(_SINGLE), *given, self._outputs))
 
     def gradients(self, alpha: float) -> Gradients | None:
         """J and its gradients; those for Z take the place of Z. None: not finite."""
@@ -134,8 +134,8 @@ class HeldOut:
             for side, rank in ((fit, 2 * outputs), (held, outputs))
         }
         loss, by_alpha, finite = sketch_pulls(
-            self._blas, self._sums, alpha, fit.y, fit.share, fit.phi, self._weighted, held.y,
-            held.share / outputs, held.phi, outputs, self._matrix, factors[id(fit)],
+            addresses(_SINGLE), self._sums, alpha, fit.y, fit.share, fit.phi, self._weighted,
+            held.y, held.share / outputs, held.phi, outputs, self._matrix, factors[id(fit)],
             factors[id(held)],
         )  # fmt: skip
         if not finite:
@@ -149,7 +149,7 @@ class HeldOut:
             sums = moments[k], tails[k]
             self._add_cell_sums(side, rows, *factors[id(side)], *sums)
 
-        for_each_part(task, self._parts)
+        _for_each_part(task, self._parts)
         coefficients = layout.pull_back(moments.sum(axis=0), tails.sum(axis=0))
         return Gradients(loss, coefficients, alpha * by_alpha)
 
@@ -179,7 +179,7 @@ class _Side(NamedTuple):
         return cls(flat(rows.z, True), y, share, flat(phi, True))
 
 
-def for_each_part(task: Callable[[int], None], parts: list[Any]) -> None:
+def _for_each_part(task: Callable[[int], None], parts: list[Any]) -> None:
     """Threads share what has been cut into parts; less than that is not worth waking them."""
     if len(parts) > 2:
         parallel(task, len(parts))

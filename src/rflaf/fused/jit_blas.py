@@ -87,7 +87,7 @@ def tile_of_product(blas, x, stride, n, d, w, width, count, out, out_stride):
     """The first `count` columns of X W into `out`; rows of the three are their strides apart."""
     sizes = np.empty(6, np.int32)
     sizes[0], sizes[1], sizes[2] = count, n, d
-    sizes[3], sizes[4], sizes[5] = width, stride, out_stride
+    sizes[3], sizes[4], sizes[5] = width, max(stride, 1), out_stride
     columns, rows, inner = address(sizes, 0), address(sizes, 1), address(sizes, 2)
     left, left_apart = address(w, 0), address(sizes, 3)
     right, right_apart = address(x, 0), address(sizes, 4)

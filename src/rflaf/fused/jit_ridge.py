@@ -199,8 +199,9 @@ def sketch_loss(blas, gram, right, unit, alpha, matrix, phi_held, y_held, share_
     total = 0.0
     for r in range(n):
         for c in range(outputs):
-            total += share_held[r] * (error[r * outputs + c] - y_held[r * outputs + c]) ** 2
-    return total
+            apart = np.float64(error[r * outputs + c]) - y_held[r * outputs + c]
+            total += share_held[r] * apart * apart
+    return total if np.isfinite(total) else np.inf
 
 
 @compiled

@@ -24,7 +24,10 @@ def class_slopes(phi: Array, v: Array, target: Any, weights: Any) -> tuple[float
 
     outputs, width = v.shape[1], len(v)
     rows, weights_of = flat(np.ascontiguousarray(phi)), flat(np.array(v.T, phi.dtype, order="C"))
-    known = np.ascontiguousarray(target, np.int64), np.ascontiguousarray(weights, np.float64)
+    known = [
+        flat(np.ascontiguousarray(each, kind))
+        for each, kind in ((target, np.int64), (weights, np.float64))
+    ]
     ranges = split_rows(phi.shape, _RANGE)
     losses, by_v = np.zeros(len(ranges)), np.zeros((len(ranges), outputs, width))
 

@@ -114,7 +114,7 @@ def layout_of(name: str) -> AnyLayout | None:
         layout = basis_layout(basis, parts)
         if _worst_error(layout, basis) <= DEFAULT_TOL or parts >= _MAX_PARTS:
             return layout
-        parts *= 2
+        parts = min(2 * parts, _MAX_PARTS)
 
 
 @lru_cache(maxsize=64)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import fused
+from rflaf.fused.held_out import HeldOut, HeldOutRows
 from rflaf.solvers.features import (
     Projected,
     Workspace,
@@ -122,8 +123,7 @@ class Sampler:
 
     def know(self, w: Array) -> None:
         """Take Z = X W from now on, of which nothing is to be learned, in the place of X."""
-        z = np.empty((self.x.shape[0], w.shape[1]), self.projection.dtype)
-        self.x = Projected(project(self.x, w.astype(z.dtype), z))
+        self.x = Projected(project(self.x, w.astype(self.projection.dtype)))
 
     def _inputs(self, rows: Array, columns: Array | None) -> Any:
         return self.x.at(rows, columns) if isinstance(self.x, Projected) else self.x[rows]
@@ -145,7 +145,7 @@ def held_out_loss(
         found = problem.rows.gradients(alpha)
         if found is None:
             check_finite(problem.rows.trace)
-            raise FloatingPointError("The matrix of a sketch could not be factorised.")
+            raise ValueError("The matrix to factorise is not finite.")
         by_metric = _by_metric(metric, sketch, problem.z) if learn_metric else np.zeros(())
         return found.loss, found.coefficients, by_metric, found.log_alpha
     return plain_held_out_loss(sigma, metric, alpha, sketch, fit_intercept, learn_metric, space)
@@ -210,7 +210,7 @@ def is_compiled(sigma: fused.Sigma, sketch: Sketch) -> bool:
 class HeldOutProblem(NamedTuple):
     """A sketch for the compiled way, and its Z, which the gradients for Z replace."""
 
-    rows: fused.HeldOut
+    rows: HeldOut
     z: tuple[Array, Array]
 
 
@@ -226,8 +226,8 @@ def held_out(
         ("z held", sketch.x_held, sketch.y_held, sketch.weights_held),
     ):
         z = project(x, w, space.array(name, (x.shape[0], w.shape[1]), np.float32))
-        sides.append(fused.HeldOutRows(z, y, weights / weights.sum()))
-    rows = fused.HeldOut(sigma, sides[0], sides[1], constant, space.array)
+        sides.append(HeldOutRows(z, y, weights / weights.sum()))
+    rows = HeldOut(sigma, sides[0], sides[1], constant, space.array)
     return HeldOutProblem(rows, (sides[0].z, sides[1].z))
 
 

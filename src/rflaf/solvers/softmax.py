@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from rflaf import fused
+from rflaf.fused.logistic import class_slopes
 from rflaf.fused.threads import parallel
 from rflaf.rows import Block, Rows
 from rflaf.solvers.features import KeptBlocks, check_finite, features, project
@@ -123,7 +124,7 @@ class Slopes:
     def __call__(self, blocks: Iterable[Block]) -> tuple[float, Float64]:
         loss, by_v = 0.0, np.zeros(self.v.shape)
         for phi, target, weights in self.features.parts(blocks):
-            part, slopes = fused.class_slopes(phi, self.v, target, weights)
+            part, slopes = class_slopes(phi, self.v, target, weights)
             loss, by_v = loss + part, by_v + slopes
         return loss, by_v
 

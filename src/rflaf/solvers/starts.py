@@ -69,6 +69,8 @@ class LearnSettings:
     l1, smoothness : float
         Penalties on the activation: times the mean |a|, and times the mean squared second
         difference of a, for a of unit mean square.
+    known_bytes : int
+        What Z may take, where no metric is learned and it is computed once.
     max_iter, tol : int, float
         Steps in all; those of one size of sketches end when 32 of them lower the loss by less than
         `tol`, relatively.
@@ -80,6 +82,7 @@ class LearnSettings:
     l1: float = 0.0
     smoothness: float = 0.0
     max_iter: int = 240
+    known_bytes: int = 1 << 28
     tol: float = 0.02
 
 

@@ -74,7 +74,6 @@ _LAST = {
 _LONG = 32  # steps, with fewer of them there is nothing to plan
 _WIDE_STAGES = (Stage(4e8, 0.4), Stage(6e9, 0.3), Stage(3.2e10, 0.3))
 _LEAST = 200  # features of a sketch, or all: with fewer of them weak inputs are not seen
-_MOST_KNOWN = 1 << 26  # elements of Z that are kept, where no metric is learned
 _NARROW = 5000  # features; more of them are worth larger sketches
 _MOST_FILL = 1.2  # standard deviation of Z on a grid like [-2, 2]
 _MOST_TARGETS = 12  # more are mixed down to this many, at random, while the activation is learned
@@ -121,7 +120,8 @@ def learn_activation(
     for _ in range(turns if kind != "none" else 0):
         state = turn_metric(sampler.draw(first), sampler.draw(first), basis, state, settings)
     stages = _plan_stages(state, sampler, basis, settings, (n, m))
-    if kind == "none" and settings.max_iter >= _LONG and n * m <= _MOST_KNOWN:
+    z_bytes = n * m * sampler.projection.itemsize
+    if kind == "none" and settings.max_iter >= _LONG and z_bytes <= settings.known_bytes:
         sampler.know(apply_metric(state.metric, sampler.projection))
     descent = _Descent(state, sampler, basis, kind, settings, callback)
     ends = np.cumsum([0.0, *(stage.share for stage in stages)])
