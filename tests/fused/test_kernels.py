@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 from rflaf import Activation, fused
+from rflaf.bases import RBF
 from rflaf.fused import reference
 from tests.conftest import KERNEL_BASES
 
@@ -212,6 +213,19 @@ def test_two_runs_are_the_same_bits_whatever_the_threads(basis, rng, monkeypatch
     for other in results[1:]:
         for first, second in zip(results[0], other):
             np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 7, 20, 31, 32])
+def test_a_row_is_predicted_alike_whatever_is_beside_it(d, dtype, rng):
+    """Also where BLAS rounds by the size of a product."""
+    sigma, _ = make(RBF(17), rng, (1, 1), dtype)
+    x, w = rng.standard_normal((75, d)).astype(dtype), rng.standard_normal((d, 549)).astype(dtype)
+    v = rng.standard_normal((549, 2)).astype(dtype)
+    together = fused.predict_inputs(sigma, x, 0.3 * w, v)
+    for rows in (slice(0, 1), slice(74, 75), slice(3, 5), slice(1, 70), slice(17, 50)):
+        alone = fused.predict_inputs(sigma, x[rows], 0.3 * w, v)
+        np.testing.assert_array_equal(alone, together[rows])
 
 
 def test_wrong_shapes_are_named(rng):

@@ -33,7 +33,7 @@ _DIRECT_CHUNK = 1 << 16  # larger, because NumPy's calls cost more than a kernel
 _SPREAD_CHUNK = 3 << 15  # larger, because each has sums of its own,
 _MAX_SPREAD_CHUNKS = 64  # and no more of them than this
 _PRODUCT_BLOCK = 1 << 20  # elements of a block that goes through a matrix product
-_FEWEST_ROWS = 256  # that a thread takes at once: BLAS reads W anew for each of its calls
+_FEWEST_ROWS = 64  # that a thread takes at once
 _FUSED_INPUTS = 32  # up to so many, projecting inside the kernel beats a matrix product
 _FUSED_OUTPUTS = 16  # and so does the kernel's dot product up to so many
 
@@ -130,8 +130,7 @@ def predict_inputs(sigma: Sigma, x: Any, w: Any, v: Any) -> Array:
             place = x_rows, stride, w.shape[0], w_rows, w.shape[1]
             predict_inputs_rows(blas, *place, *table, v_rows, out[rows], n)
 
-        # the same ranges for any number of threads: BLAS may round by the size of a product
-        for_each(task, split_rows(shape, max(_CHUNK, _FEWEST_ROWS * shape[1])))
+        for_all_rows(task, shape, max(_CHUNK, _FEWEST_ROWS * shape[1]))
     else:
         for rows in split_rows(shape, _PRODUCT_BLOCK):
             z = np.asarray(x[rows] @ w, dtype)

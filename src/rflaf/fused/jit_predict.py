@@ -7,8 +7,10 @@ import numpy as np
 from rflaf.fused.jit import TILE, _apply_run, _dot_run, _scratch, _unpack, compiled
 from rflaf.fused.jit_blas import tile_of_product
 
-_ROWS = 64  # at most, whose tile of Z stays in the second-level cache
-_ALONE = 1 << 18  # products up to which OpenBLAS wakes no threads of its own
+# Rows of every product, the last one's filled up with zeros: BLAS may round by the number of rows,
+# and a prediction must not depend on the rows beside it. With up to 32 inputs OpenBLAS wakes no
+# threads of its own for so few.
+_ROWS = 16
 
 
 @compiled
@@ -16,18 +18,19 @@ def predict_inputs_rows(blas, x, stride, d, w, width, cells, frame, right, out, 
     """sigma(X W) V for rows of X that are `stride` apart; V is `right`, C × M."""
     f = _unpack(frame)
     outputs = out.shape[1]
-    most = max(1, min(_ROWS, n, _ALONE // (TILE * max(d, 1))))
-    z, scratch = np.empty(most * TILE, x.dtype), np.empty(TILE, x.dtype)
-    rows, t = _scratch(TILE, x.dtype)
-    total = np.empty((most, outputs), np.float64)
-    for start in range(0, n, most):
-        some = min(most, n - start)
+    block, z = np.zeros(_ROWS * d, x.dtype), np.empty(_ROWS * TILE, x.dtype)
+    scratch, (rows, t) = np.empty(TILE, x.dtype), _scratch(TILE, x.dtype)
+    total = np.empty((_ROWS, outputs), np.float64)
+    for start in range(0, n, _ROWS):
+        some = min(_ROWS, n - start)
+        for r in range(some):
+            for c in range(d):
+                block[r * d + c] = x[(start + r) * stride + c]
+        block[some * d :] = 0
         total[:] = 0
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
-            tile_of_product(
-                blas, x[start * stride :], stride, some, d, w[j:], width, count, z, TILE
-            )
+            tile_of_product(blas, block, d, _ROWS, d, w[j:], width, count, z, TILE)
             for r in range(some):
                 _apply_run(z, r * TILE, count, cells, f, rows, t, scratch, 0)
                 _dot_run(scratch, count, right, width, j, total[r])
