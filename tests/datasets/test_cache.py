@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import threading
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_touched_source_is_hashed_but_not_parsed(protein, monkeypatch):
     load("protein")
 
 
-@pytest.mark.parametrize("damage", ["cut", "text", "gone", "names"])
+@pytest.mark.parametrize("damage", ["cut", "text", "gone", "optional gone", "contents"])
 def test_damaged_cache_is_renewed(protein, tmp_path, damage):
     _, parsed = protein
     first = load("protein")
@@ -80,9 +81,13 @@ def test_damaged_cache_is_renewed(protein, tmp_path, damage):
         path.write_text("not an array")
     elif damage == "gone":
         path.unlink()
+    elif damage == "optional gone":
+        path.with_name("is_number.npy").unlink()
     else:
-        path.with_name("names.json").write_text("{")
-    assert same(first, load("protein"))
+        path.with_name("contents.json").write_text("{")
+    again = load("protein")
+    assert same(first, again)
+    assert np.array_equal(first.is_number, again.is_number)
     assert len(parsed) == 2
     assert same(first, load("protein"))
     assert len(parsed) == 2
@@ -114,6 +119,38 @@ def test_many_at_once(protein, tmp_path):
     assert all(same(results[0], other) for other in results)
     assert len(arrays(tmp_path)) == 1
     assert not list((tmp_path / "cache").rglob("*.tmp"))
+
+
+def test_reading_leaves_the_filters_of_warnings_alone(protein, monkeypatch):
+    """They are of the whole process: threads that change them together make warnings errors."""
+    loadtxt, before, seen = np.loadtxt, list(warnings.filters), []
+
+    def watched(*given, **named):
+        seen.append(warnings.filters == before)
+        return loadtxt(*given, **named)
+
+    monkeypatch.setattr(np, "loadtxt", watched)
+    load("protein")
+    assert seen == [True]
+
+
+def test_late_reader_does_not_delete_what_another_has_written(protein, tmp_path, monkeypatch):
+    """The folder appears after one has looked for it, and before it is done with not finding it."""
+    read_text = cache.Path.read_text
+
+    def after_another(path, *given, **named):
+        if path.name != "contents.json" or path.exists():
+            return read_text(path, *given, **named)
+        monkeypatch.setattr(cache.Path, "read_text", read_text)
+        load("protein")
+        raise FileNotFoundError
+
+    monkeypatch.setattr(cache.Path, "read_text", after_another)
+    load("protein")
+    assert len(arrays(tmp_path)) == 1
+    assert len(protein[1]) == 2
+    load("protein")
+    assert len(protein[1]) == 2
 
 
 def test_arrays_are_not_kept_twice(data_folder, tmp_path):

@@ -2,8 +2,9 @@
 
 Each set has a folder. In it the arrays of one version of the source files are in a folder named by
 their digest, written under another name and renamed: processes at work at the same time write the
-same thing, and the first one wins. `sources.json` records which digest a file had at which size and
-time, so that an unchanged file is not hashed again. Whatever fails here costs time, never a result.
+same thing, and the first one wins. What is there is only ever replaced whole. `sources.json`
+records which digest a file had at which size and time, so that an unchanged file is not hashed
+again. Whatever fails here costs time, never a result.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from rflaf.datasets.folders import cache_folder
 from rflaf.datasets.types import Dataset
 from rflaf.files import write_whole
 
-_FORMAT = 2  # to be raised when a reader changes what it makes of the same file
+_FORMAT = 3  # to be raised when a reader changes what it makes of the same file
+_CONTENTS = "contents.json"  # names of the columns, and of the arrays that are there
 _ARRAYS = [field.name for field in fields(Dataset) if field.name != "feature_names"]
 
 
@@ -77,29 +79,35 @@ def _known(index: Path) -> dict[str, Any]:
 def _read(folder: Path) -> Dataset | None:
     """The arrays, mapped into memory; None if they are not there whole."""
     try:
-        names = json.loads((folder / "names.json").read_text())
+        contents = json.loads((folder / _CONTENTS).read_text())
         arrays = {
             name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-            for name in _ARRAYS
-            if (folder / f"{name}.npy").exists()
+            for name in contents["arrays"]
         }
         if len(arrays["X"]) != len(arrays["y"]):
             raise ValueError("rows and targets do not match")
-        return Dataset(feature_names=tuple(names), **arrays)
+        return Dataset(feature_names=tuple(contents["feature_names"]), **arrays)
     except (OSError, ValueError, TypeError, LookupError, EOFError):
-        shutil.rmtree(folder, ignore_errors=True)  # damaged, or missing
         return None
 
 
 def _write(folder: Path, data: Dataset) -> None:
-    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.tmp")
+    temporary, aside = (
+        folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.tmp") for _ in range(2)
+    )
     try:
         temporary.mkdir(parents=True)
-        for name in _ARRAYS:
-            array = getattr(data, name)
-            if array.size:  # an array of no bytes cannot be mapped
-                np.save(temporary / f"{name}.npy", array, allow_pickle=False)
-        (temporary / "names.json").write_text(json.dumps(data.feature_names))
+        arrays = {name: getattr(data, name) for name in _ARRAYS}
+        arrays = {name: array for name, array in arrays.items() if array.size}  # no bytes, no map
+        for name, array in arrays.items():
+            np.save(temporary / f"{name}.npy", array, allow_pickle=False)
+        contents = {"feature_names": data.feature_names, "arrays": list(arrays)}
+        (temporary / _CONTENTS).write_text(json.dumps(contents))
+        if folder.exists() and _read(folder) is None:  # damaged
+            os.rename(folder, aside)
         os.rename(temporary, folder)
     except OSError:  # no room, no right, or another process was first
-        shutil.rmtree(temporary, ignore_errors=True)
+        pass
+    finally:
+        for path in (temporary, aside):
+            shutil.rmtree(path, ignore_errors=True)

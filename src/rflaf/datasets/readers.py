@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import tarfile
-import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -144,12 +144,13 @@ def _fast_table(path: Path, member: str | None, header: tuple[str, ...] | None) 
         try:
             if header is not None:
                 _check_header(path, text.readline().split(","), header)
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", UserWarning)  # of an empty file
-                return np.loadtxt(text, delimiter=",", comments=None, ndmin=2)
+            first = next((line for line in text if line.strip()), None)
+            if first is None:  # of which NumPy would warn, and warnings are of all threads
+                return None
+            return np.loadtxt(itertools.chain([first], text), delimiter=",", comments=None, ndmin=2)
         except BadFile:
             raise
-        except (ValueError, UserWarning):
+        except ValueError:
             return None
 
 
