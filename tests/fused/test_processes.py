@@ -5,9 +5,11 @@ import multiprocessing
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -271,3 +273,34 @@ def test_a_readout_works_in_another_process(tmp_path):
     code += "np.testing.assert_array_equal(r(x), y)"
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "it")], check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_ctrl_c_does_not_leave_the_compiler_locked(monkeypatch):
+    """An interrupt as a lock of numba is given back would keep it: nothing could compile again."""
+    from rflaf.fused import jit, jit_cache
+
+    half = jit.compiled(lambda x: x / 2)
+    loaded = threading.Event()
+
+    def load(cache, signature, context):
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.1)  # the main thread would be interrupted here, inside the lock
+        loaded.set()
+
+    monkeypatch.setattr(jit_cache.ForgivingCache, "load_overload", load)
+    with pytest.raises(KeyboardInterrupt):
+        half(3.0)
+    assert loaded.wait(10)
+    monkeypatch.undo()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(half, 3.0).result(60) == 1.5
+
+
+def test_what_the_compiler_raises_is_raised():
+    from numba.core.errors import TypingError
+
+    from rflaf.fused import jit
+
+    with pytest.raises(TypingError):
+        jit.compiled(lambda x: x.nothing)(3.0)

@@ -19,7 +19,7 @@ from contextlib import suppress
 import numpy as np
 from numba import njit
 
-from rflaf.fused.jit_cache import ForgivingCache
+from rflaf.fused.jit_cache import ForgivingCache, uninterrupted
 from rflaf.fused.jit_vectors import (
     both_group,
     both_one,
@@ -41,8 +41,9 @@ inlined = njit(**_OPTIONS, forceinline=True)  # for runs: a call costs as much a
 
 
 def compiled(function):
-    """njit, kept on disk where some folder can be written."""
+    """njit, safe from Ctrl-C, and kept on disk where some folder can be written."""
     dispatcher = njit(**_OPTIONS)(function)
+    dispatcher.compile = uninterrupted(dispatcher.compile)
     with suppress(RuntimeError):  # "no locator available": read-only install, no cache folder
         dispatcher._cache = ForgivingCache(function)  # as njit's `cache` does with its own
     return dispatcher

@@ -1,12 +1,15 @@
-"""numba's cache on disk, where a damaged file is no reason to fail."""
+"""numba's compiler and its cache on disk: neither Ctrl-C nor a damaged file does harm."""
 
 from __future__ import annotations
 
+import threading
 import warnings
-from functools import lru_cache
+from concurrent.futures import Future
+from functools import lru_cache, wraps
 from pathlib import Path
 
 from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 
 _said: set[str] = set()  # folders that a warning has named
 
@@ -16,6 +19,33 @@ def _sources():
     """All files with compiled code, as they are now."""
     files = sorted(Path(__file__).parent.glob("jit*.py"))
     return tuple((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files)
+
+
+def uninterrupted(compile_for):
+    """A dispatcher's `compile`, or the loading of what was compiled, away from the main thread.
+
+    Ctrl-C raises an exception wherever the main thread is. The locks of numba and llvmlite are
+    Python code: where it comes as one is taken or given back, the lock is never free again, and
+    the next thread that wants a kernel waits for ever.
+    """
+
+    @wraps(compile_for)
+    def compile_apart(signature):
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or global_compiler_lock.is_locked():  # held here: for a kernel that calls it
+            return compile_for(signature)
+        result = Future()
+
+        def run():
+            try:
+                result.set_result(compile_for(signature))
+            except BaseException as error:  # for the one who waits
+                result.set_exception(error)
+
+        threading.Thread(target=run, name="rflaf-compiler").start()
+        return result.result()
+
+    return compile_apart
 
 
 class ForgivingCache(FunctionCache):
