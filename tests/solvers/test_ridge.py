@@ -107,8 +107,9 @@ def test_choose_alpha_finds_the_best_on_held_out_rows(rng, fit_intercept, start)
     phi = rng.standard_normal((60, 40))
     y = phi[:, :1] + 2 * rng.standard_normal((60, 1)) + 0.5
     fit, held = sums(phi[:45], y[:45]), sums(phi[45:], y[45:])
-    factor, path = choose_alpha([(fit, held)], [start], fit_intercept=fit_intercept)
+    factor, path, weights = choose_alpha([(fit, held)], [start], fit_intercept=fit_intercept)
     alpha = factor * start
+    np.testing.assert_array_equal(weights[0], fit.solve(alpha, fit_intercept))
 
     def held_out(a):
         model = Ridge(a * 45, fit_intercept=fit_intercept).fit(phi[:45], y[:45])
@@ -131,7 +132,7 @@ def test_choose_alpha_stops(problem):
     noise = np.sign(np.random.default_rng(3).standard_normal(y.shape))
     for target in (noise, phi[:, :2]):
         fit, held = sums(phi[:60], target[:60]), sums(phi[60:], target[60:])
-        alpha, path = choose_alpha([(fit, held)], [1.0], most=8)
+        alpha, path, _ = choose_alpha([(fit, held)], [1.0], most=8)
         assert np.isfinite(alpha)
         assert alpha > 0
         assert len(path) <= 9
@@ -147,7 +148,9 @@ def test_choose_alpha_over_members(rng):
         (sums(phi[folds != k], y[folds != k]), sums(phi[folds == k], y[folds == k]))
         for k in range(3)
     ]
-    factor, path = choose_alpha(pairs, starts)
+    factor, path, weights = choose_alpha(pairs, starts)
+    for (fit, _), start, found in zip(pairs, starts, weights):
+        np.testing.assert_array_equal(found, fit.solve(factor * start))
 
     def mean_loss(factor):
         losses = []

@@ -227,22 +227,24 @@ def _solve(sums: list[Pair], task: SumMembers, first_rows: int, settings: FitSet
     """Choose the penalty of each team, and solve; `first_rows` rows were learned from."""
     plan, intercept = task.plan, settings.fit_intercept
     alphas = [0.0] * len(sums)
+    honest: list[Any] = [None] * len(sums)
+    final: list[Any] = [None] * len(sums)
     path: list[dict[str, Any]] = []
     for team in teams_of(task.seats):
         layers = [task.seats[k].layer for k in team]
-        alpha, tried = _penalty([sums[k] for k in team], layers, first_rows, settings)
+        alpha, tried, known = _penalty([sums[k] for k in team], layers, first_rows, settings)
         path = path or tried
-        for k in team:
-            alphas[k] = alpha
-    honest: list[Any] = [None] * len(sums)
-    final: list[Any] = [None] * len(sums)
+        for k, weights in zip(team, known):
+            alphas[k], honest[k] = alpha, weights
 
-    def solve(task_number: int) -> None:
-        k, (fit, held) = task_number // 2, sums[task_number // 2]
-        if task_number % 2 and held.rows and fit.rows:
-            honest[k] = fit.solve(alphas[k], intercept)
-        elif not task_number % 2 and (plan.single or not (held.rows and fit.rows)):
+    def solve(number: int) -> None:
+        k, for_all = divmod(number, 2)
+        fit, held = sums[k]
+        judged = bool(fit.rows and held.rows)
+        if for_all and (plan.single or not judged):
             final[k] = (fit + held).solve(alphas[k], intercept)
+        elif not for_all and judged and honest[k] is None:
+            honest[k] = fit.solve(alphas[k], intercept)
 
     parallel(solve, 2 * len(sums))
     final = [v if v is not None else honest[k] for k, v in enumerate(final)]
@@ -257,18 +259,21 @@ def _solve(sums: list[Pair], task: SumMembers, first_rows: int, settings: FitSet
 
 def _penalty(
     sums: list[Pair], layers: list[FittedLayer], first_rows: int, settings: FitSettings
-) -> tuple[float, list[dict[str, Any]]]:
-    """One penalty for a team: its features have about one height."""
-    start = float(np.exp(np.median([np.log(layer.alpha) for layer in layers])))
+) -> tuple[float, list[dict[str, Any]], list[Any]]:
+    """One penalty for a team, whose features have about one height, and what was tried.
+
+    Also the weights of its members from rows outside of their folds, as far as they are known.
+    """
+    unknown: list[Any] = [None] * len(sums)
     if settings.alpha is not None:
-        return settings.alpha, []
+        return settings.alpha, [], unknown
+    start = float(np.exp(np.median([np.log(layer.alpha) for layer in layers])))
     if all(fit.rows and held.rows for fit, held in sums):
-        starts = [start] * len(sums)
-        factor, path = choose_alpha(sums, starts, fit_intercept=settings.fit_intercept)
-        return factor * start, path
+        found = choose_alpha(sums, [start] * len(sums), fit_intercept=settings.fit_intercept)
+        return found.factor * start, found.path, found.weights
     if sum(part.rows for part in sums[0]) == first_rows and settings.max_iter:
-        return start, []  # chosen with the activation, on these few rows
-    return gcv_penalty(sums[0][0] + sums[0][1], settings.fit_intercept)
+        return start, [], unknown  # chosen with the activation, on these few rows
+    return *gcv_penalty(sums[0][0] + sums[0][1], settings.fit_intercept), unknown
 
 
 def _noise(

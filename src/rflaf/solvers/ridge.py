@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,6 +139,18 @@ def add_gram(gram: Float64, left: Array) -> None:
     parallel(task, len(tiles))
 
 
+class Chosen(NamedTuple):
+    """What `choose_alpha` has found.
+
+    `factor` is what penalties are to be multiplied by, `path` what was tried, and `weights` has the
+    solution of each model on the rows to fit to.
+    """
+
+    factor: float
+    path: list[dict[str, float]]
+    weights: list[Float64]
+
+
 def choose_alpha(
     pairs: list[tuple[NormalEquations, NormalEquations]],
     starts: Sequence[float],
@@ -146,8 +158,8 @@ def choose_alpha(
     fit_intercept: bool = True,
     step: float = 4.0,
     most: int = 24,
-) -> tuple[float, list[dict[str, float]]]:
-    """What to multiply penalties by for the least error on held-out rows, and what was tried.
+) -> Chosen:
+    """What to multiply penalties by for the least error on held-out rows.
 
     `pairs` has the sums of rows to fit to and of rows held out, for one model or several, and
     `starts` a first penalty for each. Steps by the factor `step` in whichever direction the error
@@ -155,21 +167,24 @@ def choose_alpha(
     the rows.
     """
     tried: dict[int, float] = {}
-    weights = np.array([held.weight for _, held in pairs])
-    weights = weights / weights.sum()
+    solved: dict[int, list[Any]] = {}
+    shares = np.array([held.weight for _, held in pairs])
+    shares = shares / shares.sum()
 
     def attempt(*steps: int) -> None:
         """Find the losses of some steps at once."""
         new = [k for k in steps if k not in tried]
+        solved.update((k, [None] * len(pairs)) for k in new)
         losses = np.zeros((len(new), len(pairs)))
 
         def task(i: int) -> None:
-            k, (fit, held) = i // len(pairs), pairs[i % len(pairs)]
-            alpha = starts[i % len(pairs)] * step ** new[k]
-            losses[k, i % len(pairs)] = held.loss(fit.solve(alpha, fit_intercept)).mean()
+            k, model = divmod(i, len(pairs))
+            fit, held = pairs[model]
+            weights = fit.solve(starts[model] * step ** new[k], fit_intercept)
+            solved[new[k]][model], losses[k, model] = weights, held.loss(weights).mean()
 
         parallel(task, losses.size)
-        tried.update(zip(new, (losses @ weights).tolist()))
+        tried.update(zip(new, (losses @ shares).tolist()))
 
     attempt(-1, 0)
     best, direction = 0, -1 if tried[-1] < tried[0] else 1
@@ -184,7 +199,7 @@ def choose_alpha(
         if step ** (best + direction) < least:
             break
     path = [{"alpha": starts[0] * step**k, "loss": tried[k]} for k in sorted(tried)]
-    return step**best, path
+    return Chosen(step**best, path, solved[best])
 
 
 def gcv_penalty(sums: NormalEquations, fit_intercept: bool) -> tuple[float, list[dict[str, float]]]:
