@@ -229,13 +229,19 @@ def _solve(sums: list[Pair], task: SumMembers, first_rows: int, settings: FitSet
     alphas = [0.0] * len(sums)
     honest: list[Any] = [None] * len(sums)
     final: list[Any] = [None] * len(sums)
-    path: list[dict[str, Any]] = []
-    for team in teams_of(task.seats):
+    teams = teams_of(task.seats)
+    paths: list[Any] = [[]] * len(teams)
+
+    def choose(number: int) -> None:
+        team = teams[number]
         layers = [task.seats[k].layer for k in team]
-        alpha, tried, known = _penalty([sums[k] for k in team], layers, first_rows, settings)
-        path = path or tried
+        alpha, paths[number], known = _penalty(
+            [sums[k] for k in team], layers, first_rows, settings
+        )
         for k, weights in zip(team, known):
             alphas[k], honest[k] = alpha, weights
+
+    parallel(choose, len(teams))
 
     def solve(number: int) -> None:
         k, for_all = divmod(number, 2)
@@ -254,6 +260,7 @@ def _solve(sums: list[Pair], task: SumMembers, first_rows: int, settings: FitSet
         for k, v in enumerate(honest)
     ]
     noise = _noise(sums, honest, final, alphas, intercept) * task.target.scale
+    path: list[dict[str, Any]] = next((tried for tried in paths if tried), [])
     return Solved(members, judges, noise, path)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.fused.threads import parallel
+from rflaf.fused.threads import nobody_helps, parallel
 from rflaf.solvers.features import check_finite
 from rflaf.solvers.gcv import gcv_losses, spectrum_of_sums
 from rflaf.solvers.linalg import solve_positive
@@ -191,14 +191,19 @@ def choose_alpha(
     # below, rounding decides
     sizes = [np.trace(fit.gram) / fit.weight / len(fit.gram) for fit, _ in pairs]
     least = 1e-10 * max(size / start for size, start in zip(sizes, starts))
-    while len(tried) < most:
-        attempt(best + direction, *([best + 2 * direction] if len(pairs) == 1 else []))
-        if not tried[best + direction] < tried[best]:
+    looked_at = {-1, 0}
+    while len(looked_at) < most:
+        following = best + direction
+        looked_at.add(following)
+        # the one after it may be wanted next, and is had for nothing by a thread that is idle
+        idle = len(pairs) == 1 and not nobody_helps()
+        attempt(following, *([following + direction] if idle else []))
+        if not tried[following] < tried[best]:
             break
-        best += direction
+        best = following
         if step ** (best + direction) < least:
             break
-    path = [{"alpha": starts[0] * step**k, "loss": tried[k]} for k in sorted(tried)]
+    path = [{"alpha": starts[0] * step**k, "loss": tried[k]} for k in sorted(looked_at)]
     return Chosen(step**best, path, solved[best])
 
 
