@@ -153,6 +153,30 @@ def test_an_error_in_a_chunk_is_raised():
     assert not threads._inside
 
 
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, RuntimeError])
+def test_helpers_stop_soon_after_their_caller_has_left(monkeypatch, failure):
+    """Someone who presses Ctrl-C does not wait for what a helper has just begun."""
+    monkeypatch.setattr(threads, "_available_processors", lambda: 4)
+    monkeypatch.setattr(threads, "_pool", None)
+    caller, met = threading.get_ident(), threading.Barrier(2)
+    steps: list[int] = []
+
+    def task(_):
+        met.wait(10)
+        if threading.get_ident() == caller:
+            raise failure
+        for _ in range(1000):  # a long chunk, whose steps are parallel in turn, and in these again
+            threads.parallel(lambda _: threads.parallel(lambda _: time.sleep(0.005), 1), 1)
+            steps.append(1)
+
+    with threads.use_threads(2), pytest.raises(failure):
+        threads.parallel(task, 2)
+    assert len(steps) < 500
+    assert not threads._inside
+    threads.parallel(steps.append, 3)  # as if nothing had been
+    assert sorted(steps[-3:]) == [0, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("variables", "expected_count"),
     [

@@ -142,7 +142,27 @@ def _blas() -> Any:
     return ThreadpoolController()
 
 
+class CallerLeft(Exception):
+    """What a helper raises once nobody waits for its result: an error or Ctrl-C met the caller."""
+
+
+class _Call:
+    """A call of `parallel`, and the one that it was made in."""
+
+    def __init__(self, outer: _Call | None) -> None:
+        self.outer, self.left = outer, False
+
+    def check(self) -> None:
+        """Raise if the caller, or a caller of the caller, has left."""
+        call: _Call | None = self
+        while call is not None:
+            if call.left:
+                raise CallerLeft
+            call = call.outer
+
+
 _limit: ContextVar[int | None] = ContextVar("_limit", default=None)
+_helps: ContextVar[_Call | None] = ContextVar("_helps", default=None)
 _one_blas_thread = _OneBlasThread()
 
 
@@ -156,8 +176,12 @@ def parallel(task: Callable[[int], None], n_chunks: int) -> None:
     """Run task(0), ..., task(n_chunks - 1), on this thread and on those that are free.
 
     Callers at the same time share the threads: a helper goes home after its chunk when there are
-    more threads at work than `thread_count()`. A caller always works itself.
+    more threads at work than `thread_count()`. A caller always works itself. Once it has failed or
+    was interrupted, helpers stop at the next call of `parallel` in their chunk, or at its end.
     """
+    outer = _helps.get()
+    if outer is not None:
+        outer.check()
     limit = thread_count() if n_chunks > 1 else 1
     if limit == 1:  # nobody could help
         for k in range(n_chunks):
@@ -168,10 +192,11 @@ def parallel(task: Callable[[int], None], n_chunks: int) -> None:
     chunks, futures = itertools.count(), []
     free = limit - len(_inside) - (0 if nested else 1)
     helpers = [object() for _ in range(max(0, min(n_chunks - 1, free)))]
+    call = _Call(outer)
 
     def work(helping: bool) -> None:
         for k in chunks:
-            if k >= n_chunks:
+            if k >= n_chunks or call.left:
                 return
             task(k)
             if helping and len(_inside) > limit:
@@ -179,6 +204,7 @@ def parallel(task: Callable[[int], None], n_chunks: int) -> None:
 
     def help_out(helper: object) -> None:
         place = threading.get_ident()
+        _helps.set(call)
         try:
             _inside.add(place)  # in the place that was kept for it
             _inside.discard(helper)
@@ -193,6 +219,9 @@ def parallel(task: Callable[[int], None], n_chunks: int) -> None:
             # with the caller's limit, for what the helper calls in turn
             futures.append(_get_pool().submit(copy_context().run, help_out, helper))
         work(False)
+    except BaseException:
+        call.left = True
+        raise
     finally:
         # an interrupt may come at any moment: who was not sent out goes home with the caller
         _inside.difference_update(
