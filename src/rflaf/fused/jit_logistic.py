@@ -43,21 +43,36 @@ def _scores(phi, n, w, v, outputs, out):
             out[r3 * outputs + c], out[r3 * outputs + d] = a3, b3
 
 
+@inlined
+def _four(slopes, r, n, outputs, c):
+    """Slopes of an output for four rows; none for those behind the last."""
+    zero = slopes.dtype.type(0)
+    a1 = slopes[(r + 1) * outputs + c] if r + 1 < n else zero
+    a2 = slopes[(r + 2) * outputs + c] if r + 2 < n else zero
+    a3 = slopes[(r + 3) * outputs + c] if r + 3 < n else zero
+    return slopes[r * outputs + c], a1, a2, a3
+
+
 @compiled
 def _sum_slopes(phi, n, w, slopes, outputs, out):
-    """Phi' times slopes into `out`, C rows of w, four rows of Phi at once."""
+    """Phi' times slopes into `out`, C rows of w: four rows of Phi and two outputs at once."""
     out[:] = 0
-    zero = phi.dtype.type(0)
     for r in range(0, n, 4):
         r1, r2, r3 = min(r + 1, n - 1), min(r + 2, n - 1), min(r + 3, n - 1)
         p0, p1, p2, p3 = _row(phi, r, w), _row(phi, r1, w), _row(phi, r2, w), _row(phi, r3, w)
-        for c in range(outputs):
-            row, a0 = _row(out, c, w), slopes[r * outputs + c]
-            a1 = slopes[r1 * outputs + c] if r + 1 < n else zero
-            a2 = slopes[r2 * outputs + c] if r + 2 < n else zero
-            a3 = slopes[r3 * outputs + c] if r + 3 < n else zero
+        for c in range(0, outputs - 1, 2):
+            one, other = _row(out, c, w), _row(out, c + 1, w)
+            a0, a1, a2, a3 = _four(slopes, r, n, outputs, c)
+            b0, b1, b2, b3 = _four(slopes, r, n, outputs, c + 1)
             for k in range(w):
-                row[k] += (a0 * p0[k] + a1 * p1[k]) + (a2 * p2[k] + a3 * p3[k])
+                q0, q1, q2, q3 = p0[k], p1[k], p2[k], p3[k]  # read once: a store might change them
+                one[k] += (a0 * q0 + a1 * q1) + (a2 * q2 + a3 * q3)
+                other[k] += (b0 * q0 + b1 * q1) + (b2 * q2 + b3 * q3)
+        if outputs % 2:
+            one = _row(out, outputs - 1, w)
+            a0, a1, a2, a3 = _four(slopes, r, n, outputs, outputs - 1)
+            for k in range(w):
+                one[k] += (a0 * p0[k] + a1 * p1[k]) + (a2 * p2[k] + a3 * p3[k])
 
 
 @compiled
