@@ -58,8 +58,8 @@ def fit(sigma, data, n_classes, *, size=1000, **options):
     return solve(sigma, data, data.rows(size), settings)
 
 
-def solve(sigma, data, rows, settings, held=None, every=None):
-    problem = SoftmaxProblem(sigma, data.w, rows, held, every, 1e-4)
+def solve(sigma, data, rows, settings, held=None, every=None, held_too=False):
+    problem = SoftmaxProblem(sigma, data.w, rows, held, every, 1e-4, held_too=held_too)
     return fit_softmax([problem], settings)[0]
 
 
@@ -250,17 +250,36 @@ def test_weights_that_have_not_seen_the_held_out_rows(sigma, alpha):
     fit, held = rows.at(slice(0, 200)), rows.at(slice(200, 300))
     spoilt = held._replace(target=(held.target + 1) % 3)
     settings = SoftmaxSettings(3, alpha=alpha)
-    for every in (None, rows.rows()):
-        solution = solve(sigma, rows, fit.rows(), settings, held.rows(), every)
+    for last in ({}, {"every": rows.rows()}, {"held_too": True}):
+        solution = solve(sigma, rows, fit.rows(), settings, held.rows(), **last)
         v = np.vstack([solution.coef, solution.intercept])
-        assert (np.abs(solution.honest - v).max() < 0.05) == (every is None)
+        assert (np.abs(solution.honest - v).max() < 0.05) == (not last)
         if alpha is not None:
-            other = solve(sigma, rows, fit.rows(), settings, spoilt.rows(), every)
+            other = solve(sigma, rows, fit.rows(), settings, spoilt.rows(), **last)
             np.testing.assert_array_equal(other.honest, solution.honest)
         expected = oracle(sigma, fit, solution.alpha, True).predict_proba(phi_of(sigma, held))
         p = probabilities(phi_of(sigma, held) @ solution.honest[:-1] + solution.honest[-1])
         np.testing.assert_allclose(p, expected, atol=0.02)
     assert solve(sigma, rows, fit.rows(), SoftmaxSettings(3, alpha=0.1)).honest is None
+
+
+def test_rows_of_two_parts_are_those_of_both(sigma):
+    """As the last fit takes them: what was kept of each part is not made again."""
+    data, made = make(300, 3), []
+    watched = ClassRows(
+        data.rows(70).rows, 300.0, 70, lambda block: made.append(block.start) or block
+    )
+    parts = [
+        objective(sigma, data.at(at), data.at(at).rows(70)) for at in (slice(0, 90), slice(90, 300))
+    ]
+    both, whole = parts[0].with_rows_of(parts[1]), objective(sigma, data, watched)
+    v = np.random.default_rng(0).standard_normal((whole.width, 3))
+    for one, other in zip(both.loss(v, 0.1), whole.loss(v, 0.1)):
+        np.testing.assert_allclose(one, other, rtol=1e-10)
+    np.testing.assert_allclose(both.curvature(v), whole.curvature(v), rtol=1e-8, atol=1e-12)
+    assert len(made) == 5  # blocks, once each, though there were two passes
+    assert parts[0].weight == 90  # and is as it was
+    assert both.weight == 300
 
 
 def test_models_share_a_penalty_and_go_their_own_ways(sigma):

@@ -32,7 +32,7 @@ from rflaf.fitting.members import (
 )
 from rflaf.fitting.scaling import column_moments
 from rflaf.fitting.settings import FitSettings
-from rflaf.fused.threads import use_threads
+from rflaf.fused.threads import parallel, use_threads
 from rflaf.rows import ArrayRows, Block, Rows, Sample
 from rflaf.solvers.features import check_finite, project
 from rflaf.solvers.laplace import known_weights
@@ -202,15 +202,15 @@ def _solve(seats: list[Seat], rows: Rows | None, task: _Task) -> list[Solution]:
         layer, inside = seat.layer, task.fold == seat.fold
         x = inputs.of(layer)
         fit, judge = (_class_rows(sample, x, at, size) for at in (~inside, inside))
-        every = None
-        if at_hand is None and plan.single:
-            every = _class_rows(sample, x, slice(None), size)
-        elif at_hand is not None:
-            every = _every(seat, at_hand, task, size)
+        every = None if at_hand is None else _every(seat, at_hand, task, size)
         w = layer.components.astype(np.float64) if exact else layer.components
         judge_or_none = judge if judge.weight > 0 else None
         start = float(np.clip(_STRONGER * task.spread**2 * layer.alpha, 1e-9, 1.0))
-        problems.append(SoftmaxProblem(layer.sigma, w, fit, judge_or_none, every, start, rotation))
+        problems.append(
+            SoftmaxProblem(
+                layer.sigma, w, fit, judge_or_none, every, start, rotation, held_too=plan.single
+            )
+        )
     rule = SoftmaxSettings(
         n_classes=len(task.encoding.classes),
         alpha=settings.alpha,
@@ -218,11 +218,20 @@ def _solve(seats: list[Seat], rows: Rows | None, task: _Task) -> list[Solution]:
         room=room // len(teams_of(seats)),
     )
     solutions: list[Any] = [None] * len(seats)
-    for team in teams_of(seats):
+    teams = teams_of(seats)
+
+    def solve(number: int) -> None:
+        team = teams[number]
         middle = float(np.exp(np.median([np.log(problems[k].start_alpha) for k in team])))
         found = fit_softmax([replace(problems[k], start_alpha=middle) for k in team], rule)
         for k, solution in zip(team, found):
             solutions[k] = solution
+
+    if at_hand is None:
+        parallel(solve, len(teams))
+    else:  # rows that are read anew: one pass at a time
+        for number in range(len(teams)):
+            solve(number)
     return solutions
 
 

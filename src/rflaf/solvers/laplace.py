@@ -92,7 +92,7 @@ class RowLosses:
 
 def known_weights(objective: Objective, v: Float64, alpha: float) -> KnownWeights:
     """What rows tell whose loss is least at v."""
-    weight = objective.rows.weight
+    weight = objective.weight
     return KnownWeights(v, objective.curvature(v) * weight, weight, alpha * weight)
 
 
@@ -106,7 +106,7 @@ def add_rows(known: KnownWeights, objective: Objective, alpha: float | None = No
     """
     if alpha is None:
         known = _choose_penalty(known, objective)
-    more, extra = objective.rows.weight, alpha or 0.0
+    more, extra = objective.weight, alpha or 0.0
     total = known.weight + more
     stiff = known.stiff(known.penalty)
     matrix = (stiff + more * objective.curvature(known.v)) / total

@@ -7,9 +7,10 @@ curvature. The first step from zero is then the ridge solution, and one or two d
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -157,24 +158,30 @@ class Objective:
     def __init__(
         self, problem: SoftmaxProblem, rows: ClassRows, fit_intercept: bool, room: int
     ) -> None:
-        self.rows, self.fit_intercept = rows, fit_intercept
+        self.weight, self.fit_intercept = rows.weight, fit_intercept
         w, rotation = problem.w, problem.rotation
         self.width = (w if rotation is None else rotation).shape[1] + 1
         constant = float(fit_intercept)
-        self._features = Features(
-            problem.sigma, w, constant, rows.prepare, rotation, KeptBlocks(room)
-        )
+        features = Features(problem.sigma, w, constant, rows.prepare, rotation, KeptBlocks(room))
+        self._parts = [(features, rows)]
         self._dtype = w.dtype
+
+    def with_rows_of(self, other: Objective) -> Objective:
+        """The same over the rows of both, with what each has kept of its features."""
+        both = copy.copy(self)
+        both._parts, both.weight = self._parts + other._parts, self.weight + other.weight
+        return both
 
     def total(self, task: Callable[[Features, Array], Any], v: Float64) -> Any:
         """What a task makes of all rows for output weights v."""
-        ready = task(self._features, v.astype(self._dtype))
-        return self.rows.rows.reduce(ready, _add, self.rows.size)
+        v = v.astype(self._dtype)
+        parts = self._parts
+        return reduce(_add, (r.rows.reduce(task(made, v), _add, r.size) for made, r in parts))
 
     def loss(self, v: Float64, alpha: float = 0.0) -> tuple[float, Float64]:
         """The loss and its gradient, with the penalty."""
         loss, by_v = self.total(Slopes, v)
-        loss, by_v = loss / self.rows.weight, by_v / self.rows.weight
+        loss, by_v = loss / self.weight, by_v / self.weight
         by_v[:-1] += 2 * alpha * v[:-1]
         if not self.fit_intercept:
             by_v[-1] = 0
@@ -182,7 +189,7 @@ class Objective:
 
     def curvature(self, v: Float64) -> Float64:
         """The mean of p (1 - p) phi phi'."""
-        total = self.total(Curvature, v) / self.rows.weight
+        total = self.total(Curvature, v) / self.weight
         check_finite(float(np.trace(total)))
         if not self.fit_intercept:
             total[-1, -1] = 1.0
@@ -224,7 +231,7 @@ class SoftmaxProblem:
     fit, held : ClassRows
         Rows to fit to while the penalty is chosen, and those that choose it (None: there are none).
     every : ClassRows, optional
-        Rows for the last fit; by default those of `fit`.
+        Rows for the last fit; by default those of `fit`, and those of `held` if `held_too`.
     start_alpha : float
         The penalty to try first.
     rotation : array, M × r, optional
@@ -238,6 +245,7 @@ class SoftmaxProblem:
     every: ClassRows | None
     start_alpha: float
     rotation: Array | None = None
+    held_too: bool = False
 
     def objective(self, rows: ClassRows, settings: SoftmaxSettings, room: int) -> Objective:
         """The loss over some rows, with features kept between passes in up to `room` bytes."""
@@ -324,19 +332,20 @@ class _Model:
         """Fit to every row."""
         problem, settings = self.problem, self.settings
         self.chosen, self.honest = self.alpha(k), None
-        more = problem.every is not None and problem.every is not problem.fit
+        more = problem.every is not None or (problem.held_too and problem.held is not None)
         start = self.tried[k][1] if k in self.tried else None
-        if start is None and settings.n_classes > 2:
-            # Where classes are told apart well, the curvature at no weights is soon a poor one.
-            start = self._solve(k, None, _FIRST)
-        if start is not None:
+        if settings.n_classes > 2:
+            # Where they are told apart well, the curvature at no weights is soon a poor one. With
+            # two classes the few steps that another saves take less time than it does.
+            start = self._solve(k, None, _FIRST) if start is None else start
             self.curvature = self.objective.curvature(start)
         if problem.held is not None:
             self.v = self.honest = self._solve(k, start, _ROUGH if more else settings.tol)
             start = self.v
-        if more:
-            assert problem.every is not None
+        if problem.every is not None:
             self.objective = problem.objective(problem.every, settings, self.room)
+        elif more:
+            self.objective = self.objective.with_rows_of(self.judge)
         if more or problem.held is None:
             self.v = self._solve(k, start, settings.tol)
 
