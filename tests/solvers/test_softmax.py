@@ -266,13 +266,13 @@ def test_weights_that_have_not_seen_the_held_out_rows(sigma, alpha):
 def test_rows_of_two_parts_are_those_of_both(sigma):
     """As the last fit takes them: what was kept of each part is not made again."""
     data, made = make(300, 3), []
-    watched = ClassRows(
-        data.rows(70).rows, 300.0, 70, lambda block: made.append(block.start) or block
-    )
-    parts = [
-        objective(sigma, data.at(at), data.at(at).rows(70)) for at in (slice(0, 90), slice(90, 300))
-    ]
-    both, whole = parts[0].with_rows_of(parts[1]), objective(sigma, data, watched)
+
+    def watched(at):
+        rows = data.at(at).rows(70)
+        return replace(rows, prepare=lambda block: made.append(block.start) or block)
+
+    parts = [objective(sigma, data, watched(at)) for at in (slice(0, 90), slice(90, 300))]
+    both, whole = parts[0].with_rows_of(parts[1]), objective(sigma, data, data.rows(70))
     v = np.random.default_rng(0).standard_normal((whole.width, 3))
     for one, other in zip(both.loss(v, 0.1), whole.loss(v, 0.1)):
         np.testing.assert_allclose(one, other, rtol=1e-10)

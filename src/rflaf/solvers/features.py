@@ -75,8 +75,8 @@ class Projected:
 
     def at(self, rows: Array, columns: Array | None) -> Projected:
         """Some rows, for some columns of W or all."""
-        some = self.z[rows]
-        return Projected(some if columns is None else np.ascontiguousarray(some[:, columns]))
+        some = np.take(self.z, rows, axis=0)
+        return Projected(some if columns is None else np.take(some, columns, axis=1))
 
 
 def project(x: Any, w: Array, out: Array | None = None) -> Array:
