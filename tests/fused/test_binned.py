@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rflaf import fused
 from rflaf.bases import RBF
-from rflaf.fused import reference, threads
+from rflaf.fused import binned, reference, threads
 from rflaf.fused.binned import BinnedMatrix, Bins
 
 
@@ -70,6 +70,16 @@ def test_products_are_those_of_the_matrix(dtype, seed, n, counts, plain, width):
     close(matrix @ w, full @ w, dtype)
     slopes = rng.standard_normal((n, width)).astype(dtype)
     close(matrix.pull_back(slopes), full.T @ slopes, dtype)
+
+
+@pytest.mark.parametrize("width", [1, 31, 33, 64, 65, 300])
+def test_work_that_threads_share(rng, monkeypatch, width):
+    """Columns go to two threads, where there are enough."""
+    monkeypatch.setattr(binned, "_SHARED", 1)
+    matrix, x = make_matrix(rng, 50, [24, 7], 2, np.float64)
+    slopes = rng.standard_normal((50, width))
+    for each in (slopes, np.asfortranarray(slopes)):
+        close(matrix.pull_back(each), dense(matrix, x).T @ slopes, np.float64)
 
 
 def test_rows_are_chosen_and_results_written_in_place(rng):

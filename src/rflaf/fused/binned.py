@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.fused.chunks import Chunks, flat, for_all_rows
+from rflaf.fused.chunks import Chunks, flat, for_all_rows, for_each
 
 Array = NDArray[Any]
+_SHARED = 1 << 22  # numbers that are added up; fewer are not worth waking a thread for
 _LINE = 64  # bytes
 CHUNK = 1 << 17  # elements of Z at once, which stay in the second-level cache
 
@@ -185,19 +186,30 @@ class BinnedMatrix:
 
     def pull_back(self, slopes: Array) -> Array:
         """The product of the transposed matrix with n × M slopes."""
-        from rflaf.fused import jit_bins
-
-        count, width, bins = self.plain.shape[1], slopes.shape[1], self.bins
-        padded = _padded(width)
+        count, width = self.plain.shape[1], slopes.shape[1]
         out = np.empty((self.shape[1], width), self.dtype)
         np.matmul(self.plain.T, slopes, out=out[:count])
+
+        def task(columns: slice) -> None:
+            out[count:, columns] = self._pull_back_bins(slopes[:, columns])
+
+        # Threads have columns, and sums, of their own.
+        cut = _padded(width // 2) if slopes.size * self.place.shape[1] >= _SHARED else width
+        for_each(task, [slice(0, cut), slice(cut, width)] if cut < width else [slice(0, width)])
+        return out
+
+    def _pull_back_bins(self, slopes: Array) -> Array:
+        from rflaf.fused import jit_bins
+
+        n, width, bins = len(slopes), slopes.shape[1], self.bins
+        padded = _padded(width)
         sums = flat(_zeros((int(bins.starts[-1]), padded), self.dtype), True)
         where = flat(self.place), flat(self.part), self.place.shape[1]
-        values = Chunks(slopes)[0 : len(slopes)]
-        jit_bins.gather(*where, *values, width, padded, sums, len(slopes))
+        jit_bins.gather(*where, *Chunks(slopes)[0:n], width, padded, sums, n)
+        found = np.empty((len(bins.mean), width), self.dtype)
         rule = bins.starts, bins.mean.astype(self.dtype), bins.scale.astype(self.dtype)
-        jit_bins.take_apart(sums, width, padded, *rule, flat(out[count:], True))
-        return out
+        jit_bins.take_apart(sums, width, padded, *rule, flat(found, True))
+        return found
 
     def toarray(self) -> Array:
         """The matrix itself, for a few rows."""
