@@ -72,14 +72,25 @@ def test_products_are_those_of_the_matrix(dtype, seed, n, counts, plain, width):
     close(matrix.pull_back(slopes), full.T @ slopes, dtype)
 
 
-@pytest.mark.parametrize("width", [1, 31, 33, 64, 65, 300])
-def test_work_that_threads_share(rng, monkeypatch, width):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("width", "parts"), [(1, 1), (32, 1), (33, 2), (64, 2), (65, 2), (300, 2)])
+def test_work_that_threads_share(rng, monkeypatch, width, parts, dtype):
     """Columns go to two threads, where there are enough."""
+    matrix, x = make_matrix(rng, 50, [24, 7], 2, dtype)
+    slopes, whole, seen = rng.standard_normal((50, width)).astype(dtype), [], []
+    whole = matrix.pull_back(slopes)
+    pull_back = BinnedMatrix._pull_back_bins
+
+    def watched(self, some):
+        seen.append(some.shape[1])
+        return pull_back(self, some)
+
     monkeypatch.setattr(binned, "_SHARED", 1)
-    matrix, x = make_matrix(rng, 50, [24, 7], 2, np.float64)
-    slopes = rng.standard_normal((50, width))
-    for each in (slopes, np.asfortranarray(slopes)):
-        close(matrix.pull_back(each), dense(matrix, x).T @ slopes, np.float64)
+    monkeypatch.setattr(BinnedMatrix, "_pull_back_bins", watched)
+    np.testing.assert_array_equal(matrix.pull_back(slopes), whole)
+    assert len(seen) == parts
+    assert sum(seen) == width
+    close(matrix.pull_back(np.asfortranarray(slopes)), dense(matrix, x).T @ slopes, dtype)
 
 
 def test_rows_are_chosen_and_results_written_in_place(rng):

@@ -177,6 +177,32 @@ def test_helpers_stop_soon_after_their_caller_has_left(monkeypatch, failure):
     assert sorted(steps[-3:]) == [0, 1, 2]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_helpers_stop_when_their_caller_is_interrupted_while_it_waits(monkeypatch):
+    monkeypatch.setattr(threads, "_available_processors", lambda: 4)
+    monkeypatch.setattr(threads, "_pool", None)
+    caller, met = threading.get_ident(), threading.Barrier(2)
+    steps: list[int] = []
+
+    def task(_):
+        met.wait(10)
+        if threading.get_ident() == caller:
+            return  # and wait for the other
+        for k in range(1000):
+            if k == 20:
+                signal.pthread_kill(caller, signal.SIGINT)
+            threads.parallel(lambda _: time.sleep(0.005), 1)
+            steps.append(1)
+
+    with threads.use_threads(2), pytest.raises(KeyboardInterrupt):
+        threads.parallel(task, 2)
+    assert 20 <= len(steps) < 500
+    assert not threads._inside
+    done = len(steps)
+    time.sleep(0.1)
+    assert len(steps) == done
+
+
 @pytest.mark.parametrize(
     ("variables", "expected_count"),
     [

@@ -195,7 +195,7 @@ class BinnedMatrix:
 
         # Threads have columns, and sums, of their own.
         cut = _padded(width // 2) if slopes.size * self.place.shape[1] >= _SHARED else width
-        for_each(task, [slice(0, cut), slice(cut, width)] if cut < width else [slice(0, width)])
+        for_each(task, [slice(0, cut), slice(cut, width)] if 0 < cut < width else [slice(0, width)])
         return out
 
     def _pull_back_bins(self, slopes: Array) -> Array:

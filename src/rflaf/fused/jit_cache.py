@@ -26,7 +26,8 @@ def uninterrupted(compile_for):
 
     Ctrl-C raises an exception wherever the main thread is. The locks of numba and llvmlite are
     Python code: where it comes as one is taken or given back, the lock is never free again, and
-    the next thread that wants a kernel waits for ever.
+    the next thread that wants a kernel waits for ever. What was begun is ended after Ctrl-C, too:
+    a process leaves no earlier.
     """
 
     @wraps(compile_for)

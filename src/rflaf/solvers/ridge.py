@@ -201,6 +201,7 @@ def choose_alpha(
         if not tried[following] < tried[best]:
             break
         best = following
+        solved = {k: solved[k] for k in solved if k in (best, best + direction)}
         if step ** (best + direction) < least:
             break
     path = [{"alpha": starts[0] * step**k, "loss": tried[k]} for k in sorted(looked_at)]

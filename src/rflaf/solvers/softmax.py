@@ -266,7 +266,7 @@ class SoftmaxSettings:
     room : int
         Bytes in which features may be kept between passes.
     tol : float
-        How far the loss may be from its minimum, relatively.
+        About how far the loss may be from its minimum, relatively.
     """
 
     n_classes: int
@@ -334,10 +334,12 @@ class _Model:
         self.chosen, self.honest = self.alpha(k), None
         more = problem.every is not None or (problem.held_too and problem.held is not None)
         start = self.tried[k][1] if k in self.tried else None
-        if settings.n_classes > 2:
-            # Where they are told apart well, the curvature at no weights is soon a poor one. With
-            # two classes the few steps that another saves take less time than it does.
-            start = self._solve(k, None, _FIRST) if start is None else start
+        # Where classes are told apart well, the curvature at no weights is soon a poor one. Of two
+        # classes it is an upper bound: the end may be some times `tol` away, and the few steps
+        # that another saves take less time than it does, unless each reads all rows anew.
+        if start is None and settings.n_classes > 2:
+            start = self._solve(k, None, _FIRST)
+        if start is not None and (settings.n_classes > 2 or problem.every is not None):
             self.curvature = self.objective.curvature(start)
         if problem.held is not None:
             self.v = self.honest = self._solve(k, start, _ROUGH if more else settings.tol)
