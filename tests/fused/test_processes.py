@@ -153,11 +153,18 @@ def test_an_error_in_a_chunk_is_raised():
     assert not threads._inside
 
 
-@pytest.mark.parametrize("failure", [KeyboardInterrupt, RuntimeError])
-def test_helpers_stop_soon_after_their_caller_has_left(monkeypatch, failure):
-    """Someone who presses Ctrl-C does not wait for what a helper has just begun."""
+@pytest.fixture
+def processors(monkeypatch):
+    """Four of them, and no limit to the threads on them."""
+    for name in ("RFLAF_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(threads, "_available_processors", lambda: 4)
     monkeypatch.setattr(threads, "_pool", None)
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, ZeroDivisionError])
+def test_helpers_stop_soon_after_their_caller_has_left(processors, failure):
+    """Someone who presses Ctrl-C does not wait for what a helper has just begun."""
     caller, met = threading.get_ident(), threading.Barrier(2)
     steps: list[int] = []
 
@@ -178,9 +185,7 @@ def test_helpers_stop_soon_after_their_caller_has_left(monkeypatch, failure):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_helpers_stop_when_their_caller_is_interrupted_while_it_waits(monkeypatch):
-    monkeypatch.setattr(threads, "_available_processors", lambda: 4)
-    monkeypatch.setattr(threads, "_pool", None)
+def test_helpers_stop_when_their_caller_is_interrupted_while_it_waits(processors):
     caller, met = threading.get_ident(), threading.Barrier(2)
     steps: list[int] = []
 
