@@ -184,28 +184,37 @@ def test_helpers_stop_soon_after_their_caller_has_left(processors, failure):
     assert sorted(steps[-3:]) == [0, 1, 2]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_helpers_stop_when_their_caller_is_interrupted_while_it_waits(processors):
-    caller, met = threading.get_ident(), threading.Barrier(2)
-    steps: list[int] = []
+INTERRUPTED = """
+import os, signal, threading, time
+from rflaf.fused import threads
+threads._available_processors = lambda: 4
+caller, met, steps = threading.get_ident(), threading.Barrier(2), []
 
-    def task(_):
-        met.wait(10)
-        if threading.get_ident() == caller:
-            return  # and wait for the other
-        for k in range(1000):
-            if k == 20:
-                signal.pthread_kill(caller, signal.SIGINT)
-            threads.parallel(lambda _: time.sleep(0.005), 1)
-            steps.append(1)
+def task(_):
+    met.wait(10)
+    if threading.get_ident() == caller:
+        return  # and wait for the other
+    for k in range(1000):
+        if k == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+        threads.parallel(lambda _: time.sleep(0.005), 1)
+        steps.append(1)
 
-    with threads.use_threads(2), pytest.raises(KeyboardInterrupt):
+try:
+    with threads.use_threads(2):
         threads.parallel(task, 2)
-    assert 20 <= len(steps) < 500
-    assert not threads._inside
+except KeyboardInterrupt:
     done = len(steps)
     time.sleep(0.1)
-    assert len(steps) == done
+    print(20 <= done < 500, len(steps) == done, not threads._inside)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_helpers_stop_when_their_caller_is_interrupted_while_it_waits(tmp_path):
+    """In a process of its own: other libraries change what a signal does to a thread that waits."""
+    free = dict.fromkeys(("RFLAF_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"), "")
+    assert run(INTERRUPTED, tmp_path, **free) == "True True True"
 
 
 @pytest.mark.parametrize(
