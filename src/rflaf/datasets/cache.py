@@ -2,7 +2,7 @@
 
 Each set has a folder. In it the arrays of one version of the source files are in a folder named by
 their digest, written under another name and renamed: processes at work at the same time write the
-same thing, and the first one wins. What is there is only ever replaced whole. `sources.json`
+same thing, whoever comes first. What is there is only ever replaced whole. `sources.json`
 records which digest a file had at which size and time, so that an unchanged file is not hashed
 again. Whatever fails here costs time, never a result.
 """

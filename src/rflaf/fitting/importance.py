@@ -24,9 +24,9 @@ def input_importances(members: list[Member], x: Any, rng: np.random.Generator) -
     """How far predictions move when an input is shuffled: mean squares, summing to one.
 
     It is what permutation importance measures, without the noise of the target; two members of
-    each team are asked. Gradients times
-    the spread of an input were tried: they see steep places and miss jumps, and order the inputs
-    of heavy-tailed tables otherwise than permutation importance does.
+    each team are asked. Gradients times the spread of an input were tried: they see steep places
+    and miss jumps, and order the inputs of heavy-tailed tables otherwise than permutation
+    importance does.
     """
     members = _some_of_each_team(members)
     n, d = x.shape

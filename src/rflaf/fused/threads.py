@@ -219,7 +219,7 @@ def parallel(task: Callable[[int], None], n_chunks: int) -> None:
             # with the caller's limit, for what the helper calls in turn
             futures.append(_get_pool().submit(copy_context().run, help_out, helper))
         work(False)
-        wait(futures)
+        wait(futures)  # here, so that an interrupt meanwhile is one of the caller, too
     except BaseException:
         call.left = True
         raise
