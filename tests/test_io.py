@@ -25,7 +25,7 @@ import rflaf
 from rflaf import Activation, RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf import io as model_io
 from rflaf.bases import RBF, BSpline, get_basis
-from rflaf.fitting.inputs import FORMS
+from rflaf.inputs.form import FORMS
 from rflaf.io import load, save
 from tests.conftest import ALL_BASES
 
@@ -421,7 +421,7 @@ def call(module, function, *arguments):
         ("sklearn.utils._testing", "check_output"),  # the same, by a trusted package's name
         ("rflaf.io", "Path"),
         ("rflaf.io", "load"),
-        ("rflaf.fused.threads", "ThreadPoolExecutor"),
+        ("rflaf.runtime.threads", "ThreadPoolExecutor"),
         ("numpy", "fromfile"),
         ("numpy.f2py.diagnose", "run_command"),
         ("scipy.io", "savemat"),

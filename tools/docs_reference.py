@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 MODULES = {
     "estimators": "Estimators",
-    "frames": "Columns of frames",
+    "inputs": "Columns of frames",
     "tabular": "Tables",
     "report": "Page about a model",
     "io": "Saving and loading",

@@ -24,18 +24,18 @@ from rflaf.archive import BadArchive, check_archive, stored
 from rflaf.bases import RBF, BSpline, Chebyshev, Continued, Fixed, Polynomial
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.estimators.regressor import PartialState
-from rflaf.files import write_whole
 from rflaf.fitting.classes import ClassEncoding
 from rflaf.fitting.classification import ClassificationFit
 from rflaf.fitting.growing import Growth
-from rflaf.fitting.inputs import InputForm
 from rflaf.fitting.judged import RegressionFit, TargetScale
 from rflaf.fitting.learn import FittedLayer
 from rflaf.fitting.members import FoldPlan, Member, Seat
 from rflaf.fitting.noise import NoiseModel
-from rflaf.frames.encoder import ColumnEncoder
-from rflaf.frames.parts import DatePart, LevelPart, NumberPart
 from rflaf.fused.binned import Bins
+from rflaf.inputs.encoder import ColumnEncoder
+from rflaf.inputs.form import InputForm
+from rflaf.inputs.parts import DatePart, LevelPart, NumberPart
+from rflaf.runtime.files import write_whole
 from rflaf.solvers import NormalEquations
 from rflaf.solvers.laplace import KnownWeights
 from rflaf.tabular.model import TableModel

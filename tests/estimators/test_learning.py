@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 import rflaf
 from rflaf import Activation, RandomFeatures, RFLAFRegressor
 from rflaf.bases import RBF, BSpline
-from rflaf.fused import threads
+from rflaf.runtime import threads
 from tests.estimators.conftest import classifier, regressor
 
 # ---- it learns

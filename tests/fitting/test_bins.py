@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rflaf.fitting.inputs import measure_inputs
+from rflaf.inputs.form import measure_inputs
 
 LARGE = 1e6
 

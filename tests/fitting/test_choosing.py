@@ -8,8 +8,8 @@ import pytest
 from rflaf.bases import RBF
 from rflaf.fitting import FitSettings, choosing
 from rflaf.fitting.choosing import choices, choose_forms
-from rflaf.fitting.inputs import measure_inputs
 from rflaf.fitting.learn import Examples
+from rflaf.inputs.form import measure_inputs
 
 SETTINGS = FitSettings(
     n_components=20, basis=RBF(8), seed=3, metric="diagonal", input_form="both", max_iter=3,

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from rflaf.fitting import inputs
-from rflaf.fitting.inputs import FORMS, measure_inputs
-from rflaf.fitting.scaling import standardise
+from rflaf.inputs.form import FORMS, measure_inputs
+from rflaf.inputs.scaling import standardise
 
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 

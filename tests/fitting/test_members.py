@@ -20,8 +20,8 @@ from rflaf.fitting.judged import TargetScale
 from rflaf.fitting.learn import Examples
 from rflaf.fitting.members import FoldPlan, few_rows, learn_members, plan_folds, resolve
 from rflaf.fitting.regression import SumMembers
-from rflaf.fused import threads
 from rflaf.rows import ArrayRows
+from rflaf.runtime import threads
 from rflaf.solvers.softmax import cross_entropy
 
 SETTINGS = FitSettings(

@@ -13,7 +13,6 @@ from sklearn.linear_model import RidgeCV
 from rflaf import RFLAFClassifier, RFLAFRegressor
 from rflaf.bases import RBF
 from rflaf.fitting import FitSettings, fit_classification, fit_regression
-from rflaf.fitting.inputs import measure_inputs
 from rflaf.fitting.learn import linear_layer
 from rflaf.fitting.members import (
     Member,
@@ -24,6 +23,7 @@ from rflaf.fitting.members import (
     resolve,
     weighted,
 )
+from rflaf.inputs.form import measure_inputs
 from rflaf.rows import ArrayRows
 from rflaf.solvers.softmax import cross_entropy
 

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from rflaf import RFLAFClassifier, RFLAFRegressor
 from rflaf.fitting import regression
-from rflaf.fused.threads import _one_blas_thread, use_threads
+from rflaf.runtime.threads import _one_blas_thread, use_threads
 
 
 def blas():

@@ -20,7 +20,7 @@ import pytest
 import rflaf
 from rflaf import Activation, fused
 from rflaf.bases import RBF
-from rflaf.fused import threads
+from rflaf.runtime import threads
 
 SOURCE = Path(rflaf.__file__).parent
 
@@ -186,7 +186,7 @@ def test_helpers_stop_soon_after_their_caller_has_left(processors, failure):
 
 INTERRUPTED = """
 import os, signal, threading, time
-from rflaf.fused import threads
+from rflaf.runtime import threads
 threads._available_processors = lambda: 4
 caller, met, steps = threading.get_ident(), threading.Barrier(2), []
 

@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rflaf import RFLAFClassifier, RFLAFRegressor
-from rflaf.frames import ColumnEncoder
+from rflaf.inputs import ColumnEncoder
 from rflaf.onnx import export, inputs
-from tests.frames.conftest import mixed_frame, spoilt_rows
+from tests.inputs.conftest import mixed_frame, spoilt_rows
 from tests.onnx.conftest import DTYPES, SMALL, assert_close, session
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from rflaf import Activation, RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.bases import FIXED_ACTIVATIONS, RBF, Fixed, Polynomial
-from rflaf.fitting.inputs import FORMS, measure_inputs
+from rflaf.inputs.form import FORMS, measure_inputs
 from rflaf.onnx import export
 from rflaf.onnx.activations import FORMULAS, add_activation
 from rflaf.onnx.forms import add_inputs

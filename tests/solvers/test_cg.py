@@ -6,8 +6,8 @@ from scipy import sparse
 
 from rflaf import fused
 from rflaf.bases import RBF, Fixed, get_basis
-from rflaf.fused import threads
 from rflaf.rows import ArrayRows
+from rflaf.runtime import threads
 from rflaf.solvers import layer as layer_module
 from rflaf.solvers.cg import WideProblem, WideSettings, solve_cg
 from rflaf.solvers.features import KeptBlocks, features, project

@@ -7,7 +7,7 @@ from scipy import sparse
 from rflaf import fused
 from rflaf.bases import RBF, BSpline, get_basis
 from rflaf.fused import held_out as compiled_rows
-from rflaf.fused.threads import at_most
+from rflaf.runtime.threads import at_most
 from rflaf.solvers.features import FeatureOverflow, Workspace
 from rflaf.solvers.sketches import Sketch, held_out_loss, is_compiled, plain_held_out_loss
 from rflaf.solvers.starts import SketchRidge, _plain_loss

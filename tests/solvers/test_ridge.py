@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from rflaf.fused import threads
+from rflaf.runtime import threads
 from rflaf.solvers import ridge
 from rflaf.solvers.ridge import NormalEquations, add_gram, choose_alpha, gcv_penalty
 

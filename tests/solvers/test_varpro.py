@@ -6,8 +6,8 @@ from scipy import sparse
 
 from rflaf import fused
 from rflaf.bases import RBF, BSpline, Fixed, get_basis
-from rflaf.fused import threads
 from rflaf.projection import gaussian
+from rflaf.runtime import threads
 from rflaf.solvers import varpro
 from rflaf.solvers.features import apply_metric, features, project
 from rflaf.solvers.ridge import NormalEquations

@@ -79,7 +79,7 @@ def _draw(activation: Any) -> None:
 def _write_picture(estimator: Any, path: Path) -> None:
     import io
 
-    from rflaf.files import write_whole
+    from rflaf.runtime.files import write_whole
 
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -85,7 +85,7 @@ def tables(
     if out is None:
         typer.echo(text)
         return
-    from rflaf.files import write_whole
+    from rflaf.runtime.files import write_whole
 
     write_whole(out, text.encode())
     typer.echo(f"written: {out}")
@@ -140,7 +140,7 @@ def _run(specs: Any, store: Any, jobs: int) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from rflaf.paper.runner import Event, missing, run_all
-    from rflaf.progress import duration
+    from rflaf.runtime.progress import duration
 
     todo = missing(specs, store)
     if not todo:

@@ -12,11 +12,11 @@ import distributed
 import numpy as np
 
 from rflaf.dask.collections import Partitions
-from rflaf.fused.threads import use_threads
 from rflaf.rows import ArrayRows, Block, Blocks, Rows, Sample, SourceRows
 from rflaf.rows.protocol import Result, Tally
 from rflaf.rows.sample import SampleDraw
 from rflaf.rows.streamed import BlockCheck
+from rflaf.runtime.threads import use_threads
 
 _FAN_IN = 8  # results that one task puts together
 _KEYS = 2**64

@@ -24,7 +24,7 @@ import numpy as np
 
 from rflaf.datasets.folders import cache_folder
 from rflaf.datasets.types import Dataset
-from rflaf.files import write_whole
+from rflaf.runtime.files import write_whole
 
 _FORMAT = 3  # to be raised when a reader changes what it makes of the same file
 _CONTENTS = "contents.json"  # names of the columns, and of the arrays that are there

@@ -22,9 +22,9 @@ from rflaf.estimators.inspection import InspectionMixin, warn_of_coverage
 from rflaf.estimators.validation import FLOATS, InputCheck, dense_for, is_streamed
 from rflaf.fitting import Choice, FitSettings, Member, Start
 from rflaf.fitting.budget import block_rows, check_basis
-from rflaf.fitting.inputs import FORMS
 from rflaf.fitting.members import mixed_scores
-from rflaf.frames.opening import count_rows, opened, some_rows
+from rflaf.inputs.form import FORMS
+from rflaf.inputs.opening import count_rows, opened, some_rows
 from rflaf.projection import PROJECTIONS
 from rflaf.rows import ArrayRows, Arrays, Source, SourceRows
 from rflaf.solvers import Learned

@@ -12,11 +12,11 @@ from sklearn.utils._param_validation import StrOptions
 
 from rflaf.activation import Activation
 from rflaf.bases import Basis
-from rflaf.callers import caller_level
 from rflaf.estimators.base import Array, BaseRFLAF
 from rflaf.estimators.validation import InputCheck
 from rflaf.fitting import ClassificationFit, extend_classification, fit_classification
 from rflaf.rows import ArrayRows, Source
+from rflaf.runtime.callers import caller_level
 
 
 class RFLAFClassifier(ClassifierMixin, BaseRFLAF):

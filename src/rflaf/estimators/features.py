@@ -17,7 +17,7 @@ from rflaf._version import DOCUMENTS
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, Fixed
 from rflaf.fitting.budget import check_projection
-from rflaf.fitting.scaling import column_moments, standardise
+from rflaf.inputs.scaling import column_moments, standardise
 from rflaf.projection import PROJECTIONS, draw
 
 

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rflaf.activation import alike
 from rflaf.bases import Basis
-from rflaf.callers import caller_level
 from rflaf.fitting import Member, describe_members
+from rflaf.runtime.callers import caller_level
 
 _LEAST_COVERAGE = 0.8  # of the grid; with less the activation says little about the rows
 

@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 
-from rflaf.callers import caller_level
 from rflaf.estimators.base import Array, BaseRFLAF, spread_rows
 from rflaf.estimators.validation import InputCheck
 from rflaf.fitting.judged import RegressionFit
 from rflaf.fitting.regression import extend_regression, fit_regression
 from rflaf.rows import ArrayRows, Source
 from rflaf.rows.sample import check_heaviest
+from rflaf.runtime.callers import caller_level
 
 # What a first call of partial_fit wants, for what is learned in it alone; with fewer than the
 # first number there is a warning.
@@ -156,7 +156,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         How far predictions move when an input is shuffled, summing to one; for a column that became
         several inputs, their sum.
     encoder_ : ColumnEncoder or None
-        What became of the columns: see `rflaf.frames`. None for sparse matrices and sources.
+        What became of the columns: see `rflaf.inputs`. None for sparse matrices and sources.
     noise_ : float or array of C
         Standard deviation of the target about predictions of rows that were not learned from.
     noise_model_ : NoiseModel

@@ -17,8 +17,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from rflaf.frames.encoder import ColumnEncoder
-from rflaf.frames.opening import has_columns, is_listed, opened
+from rflaf.inputs.encoder import ColumnEncoder
+from rflaf.inputs.opening import has_columns, is_listed, opened
 from rflaf.rows import ArrayRows, Arrays, Rows, Source, SourceRows
 from rflaf.rows.sample import HEAVIEST, LIGHTEST, Keys, fold_keys
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 from scipy import sparse
+
+from rflaf.runtime.memory import free_bytes, gigabytes, physical_bytes
 
 SAMPLE_ROWS = 200_000  # rows that the activation is learned on, where there are more,
 _SAMPLE_NUMBERS = 1 << 28  # with at most this many numbers in them,
@@ -22,30 +22,6 @@ _MOST_KNOWN = 1 << 29
 _WIDE_SAMPLE = 500  # rows that conjugate gradients are preconditioned with, or they take for ever
 
 
-def free_bytes() -> int:
-    """Memory that this process can still take without pushing others out, as far as known."""
-    found = [_physical_bytes()]
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
-        if "MemAvailable" in lines:
-            found.append(1024 * int(lines["MemAvailable"].split()[0]))
-    group = Path("/sys/fs/cgroup")  # a container's own limit
-    try:
-        limit = int((group / "memory.max").read_text())
-        found.append(max(limit - int((group / "memory.current").read_text()), 0))
-    except (OSError, ValueError):
-        pass
-    return min(found)
-
-
-def _physical_bytes() -> int:
-    try:
-        return int(os.sysconf("SC_PAGE_SIZE")) * int(os.sysconf("SC_PHYS_PAGES"))
-    except (ValueError, OSError, AttributeError):
-        return 1 << 33
-
-
 def gram_bytes(m: int) -> int:
     """What normal equations take, with the copies that choosing the penalty makes."""
     return 5 * 8 * (m + 1) ** 2
@@ -53,17 +29,17 @@ def gram_bytes(m: int) -> int:
 
 def gram_fits(m: int, max_bytes: int | None) -> bool:
     """Whether that much memory is available."""
-    return gram_bytes(m) <= (_physical_bytes() if max_bytes is None else max_bytes)
+    return gram_bytes(m) <= (physical_bytes() if max_bytes is None else max_bytes)
 
 
 def check_gram(m: int, max_bytes: int | None) -> None:
     """The second moments of the features take M² numbers several times over; say so at once."""
-    needed, limit = gram_bytes(m), _physical_bytes() if max_bytes is None else max_bytes
+    needed, limit = gram_bytes(m), physical_bytes() if max_bytes is None else max_bytes
     if needed > limit:
         has = "This machine has" if max_bytes is None else "'max_bytes' allows"
         raise MemoryError(
-            f"n_components={m} needs {_gigabytes(needed)} for the features' second moments. "
-            f"{has} {_gigabytes(limit)}, enough for n_components={int((limit / 40) ** 0.5) - 1}."
+            f"n_components={m} needs {gigabytes(needed)} for the features' second moments. "
+            f"{has} {gigabytes(limit)}, enough for n_components={int((limit / 40) ** 0.5) - 1}."
         )
 
 
@@ -86,7 +62,7 @@ def check_fit(
     if needed > free:
         raise MemoryError(
             f"A fit with n_components={m}, n_members={members} and {d} inputs needs at least "
-            f"{_gigabytes(needed)} of memory. There are {_gigabytes(free)} free: take fewer "
+            f"{gigabytes(needed)} of memory. There are {gigabytes(free)} free: take fewer "
             "'n_components'."
         )
 
@@ -96,8 +72,8 @@ def check_projection(d: int, m: int) -> None:
     needed, free = 20 * d * m, free_bytes()
     if needed > free:
         raise MemoryError(
-            f"n_components={m} needs {_gigabytes(needed)} of memory for the projection of {d} "
-            f"inputs. There are {_gigabytes(free)} free."
+            f"n_components={m} needs {gigabytes(needed)} of memory for the projection of {d} "
+            f"inputs. There are {gigabytes(free)} free."
         )
 
 
@@ -106,13 +82,9 @@ def check_basis(n_basis: int) -> None:
     needed, free = 400 * n_basis**2, free_bytes()
     if needed > free:
         raise MemoryError(
-            f"n_basis={n_basis} needs {_gigabytes(needed)} of memory for a fit in the basis. There "
-            f"are {_gigabytes(free)} free, enough for n_basis={int((free / 400) ** 0.5)}."
+            f"n_basis={n_basis} needs {gigabytes(needed)} of memory for a fit in the basis. There "
+            f"are {gigabytes(free)} free, enough for n_basis={int((free / 400) ** 0.5)}."
         )
-
-
-def _gigabytes(count: float) -> str:
-    return f"{count / 1e9:.3g} GB"
 
 
 def sample_rows(x: Any, max_bytes: int | None) -> int:
@@ -125,7 +97,7 @@ def sample_rows(x: Any, max_bytes: int | None) -> int:
     if sparse.issparse(x):  # it is in memory, and a few of its rows hardly show a column
         return SAMPLE_ROWS
     d, itemsize = x.shape[1], x.dtype.itemsize
-    room = _physical_bytes() // 4 if max_bytes is None else max_bytes // 2
+    room = physical_bytes() // 4 if max_bytes is None else max_bytes // 2
     fits = room // (3 * itemsize * d + 64)
     return max(min(SAMPLE_ROWS, _SAMPLE_NUMBERS // d, fits), _LEAST_SAMPLE)
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.fitting.inputs import InputForm
 from rflaf.fitting.learn import Examples, learn_settings, not_learned
 from rflaf.fitting.settings import Choice, FitSettings
-from rflaf.fused.threads import parallel
-from rflaf.progress import Progress
+from rflaf.inputs.form import InputForm
 from rflaf.projection import draw
+from rflaf.runtime.progress import Progress
+from rflaf.runtime.threads import parallel
 from rflaf.solvers.sketches import Problem, Sketch
 from rflaf.solvers.starts import Kind, Learned, SketchRidge, compiled
 from rflaf.solvers.varpro import TURNS, learn_activation

@@ -30,10 +30,10 @@ from rflaf.fitting.members import (
     teams_of,
     weighted,
 )
-from rflaf.fitting.scaling import column_moments
 from rflaf.fitting.settings import FitSettings
-from rflaf.fused.threads import parallel, use_threads
+from rflaf.inputs.scaling import column_moments
 from rflaf.rows import ArrayRows, Block, Rows, Sample
+from rflaf.runtime.threads import parallel, use_threads
 from rflaf.solvers.features import check_finite, project
 from rflaf.solvers.laplace import known_weights
 from rflaf.solvers.result import Solution

@@ -13,9 +13,9 @@ from rflaf.fitting.classes import ClassEncoding
 from rflaf.fitting.learn import FittedLayer
 from rflaf.fitting.members import FoldPlan, Member
 from rflaf.fitting.settings import FitSettings
-from rflaf.fused.threads import parallel, use_threads
 from rflaf.rows import ArrayRows
 from rflaf.rows.sample import fold_keys
+from rflaf.runtime.threads import parallel, use_threads
 from rflaf.solvers.laplace import KnownWeights, add_rows
 from rflaf.solvers.softmax import ClassRows, Objective, SoftmaxProblem
 

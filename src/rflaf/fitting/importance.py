@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rflaf import fused
 from rflaf.fitting.members import Member, teams_of
-from rflaf.fused.threads import parallel
+from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import as_array, project
 
 Array = NDArray[Any]

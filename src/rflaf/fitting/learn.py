@@ -12,11 +12,11 @@ from rflaf import fused
 from rflaf.activation import Activation
 from rflaf.bases import Basis, Polynomial
 from rflaf.fitting.budget import known_bytes
-from rflaf.fitting.inputs import InputForm
 from rflaf.fitting.settings import Choice, FitSettings
-from rflaf.fused.threads import parallel
-from rflaf.progress import Progress
+from rflaf.inputs.form import InputForm
 from rflaf.projection import draw
+from rflaf.runtime.progress import Progress
+from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import apply_metric
 from rflaf.solvers.sketches import Problem
 from rflaf.solvers.starts import FILL, Kind, Learned, LearnSettings, start_on_few_rows

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from rflaf import fused
 from rflaf.fitting.budget import gram_fits
 from rflaf.fitting.choosing import MOST_INPUTS, choices, choose_forms
-from rflaf.fitting.inputs import InputForm, measure_inputs
 from rflaf.fitting.learn import Examples, FittedLayer, learn_layers, linear_layer
 from rflaf.fitting.settings import FitSettings
+from rflaf.inputs.form import InputForm, measure_inputs
 from rflaf.rows import Sample
 from rflaf.rows.sample import Keys, fold_cuts, fold_numbers
 from rflaf.solvers.features import as_array, project, row_rotation

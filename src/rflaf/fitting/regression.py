@@ -29,8 +29,8 @@ from rflaf.fitting.members import (
 )
 from rflaf.fitting.settings import FitSettings
 from rflaf.fitting.wide import solve_wide
-from rflaf.fused.threads import parallel, use_threads
 from rflaf.rows import ArrayRows, Block, Rows, Sample
+from rflaf.runtime.threads import parallel, use_threads
 from rflaf.solvers.features import Workspace, features, project
 from rflaf.solvers.ridge import NormalEquations, choose_alpha, gcv_penalty
 

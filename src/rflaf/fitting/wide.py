@@ -15,6 +15,7 @@ from rflaf.fitting.learn import FittedLayer
 from rflaf.fitting.members import FoldPlan, Member, Seat, out_of_fold
 from rflaf.fitting.settings import FitSettings
 from rflaf.rows import Block, Rows, Sample
+from rflaf.runtime.memory import free_bytes
 from rflaf.solvers.cg import WideProblem, WideSettings, solve_cg
 from rflaf.solvers.features import KeptBlocks
 from rflaf.solvers.layer import RowPart
@@ -63,7 +64,7 @@ def solve_wide(
     layer = seat.layer
     automatic, holds = settings.alpha is None, plan.held != [-1]
     size = budget.wide_block_rows(settings.components, sample.width, settings.max_bytes)
-    max_bytes = settings.max_bytes or budget.free_bytes() // 4
+    max_bytes = settings.max_bytes or free_bytes() // 4
     at_hand = rows.held(max_bytes // 4)
 
     def part(inside: bool) -> Callable[[int], RowPart]:

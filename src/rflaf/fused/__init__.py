@@ -24,7 +24,7 @@ from rflaf.fused.table import (
     basis_layout,
     compile_activation,
 )
-from rflaf.fused.threads import thread_count
+from rflaf.runtime.threads import thread_count
 
 __all__ = [
     "DEFAULT_TOL",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from rflaf.fused.table import Array
-from rflaf.fused.threads import nobody_helps, parallel
+from rflaf.runtime.threads import nobody_helps, parallel
 
 _AT_ONCE = 1 << 22  # elements of one range at most: rows that are not contiguous are copied
 

@@ -25,7 +25,7 @@ from rflaf.fused.chunks import (
 )
 from rflaf.fused.reference import Upstream
 from rflaf.fused.table import Array, Direct, Float64, Sigma, Table
-from rflaf.fused.threads import parallel
+from rflaf.runtime.threads import parallel
 
 _CHUNK = 1 << 15  # elements: about 20 microseconds of work, and a block that fits the cache
 _LONG_ROW = 64  # rows at least so long are worth a kernel's attention each

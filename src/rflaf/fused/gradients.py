@@ -15,7 +15,7 @@ import numpy as np
 
 from rflaf.fused.chunks import as_columns, split_rows
 from rflaf.fused.table import Array
-from rflaf.fused.threads import parallel
+from rflaf.runtime.threads import parallel
 
 _CHUNK = 1 << 15  # elements at a time, as in `cpu`
 _ONE_CHUNK = 6 << 15  # with one channel: larger, because each range has sums of its own

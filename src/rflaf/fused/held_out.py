@@ -13,7 +13,7 @@ import numpy as np
 from rflaf.fused.blas import addresses
 from rflaf.fused.chunks import flat
 from rflaf.fused.table import Array, Float64, Table
-from rflaf.fused.threads import parallel
+from rflaf.runtime.threads import parallel
 
 _SINGLE = np.dtype(np.float32)
 _SHARED = 3e8  # products of a Gram matrix from which on threads share the work

@@ -9,7 +9,7 @@ import numpy as np
 from rflaf.fused.blas import addresses
 from rflaf.fused.chunks import flat, split_rows
 from rflaf.fused.table import Array, Float64
-from rflaf.fused.threads import parallel
+from rflaf.runtime.threads import parallel
 
 _RANGE = 1 << 20  # features of a range of rows, which has sums of its own
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.fused.threads import parallel
+from rflaf.runtime.threads import parallel
 
 _CHUNK = 1 << 16  # elements of a task
 

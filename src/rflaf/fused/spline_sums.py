@@ -12,7 +12,7 @@ import numpy as np
 
 from rflaf.fused.chunks import for_each, split_rows
 from rflaf.fused.table import Array, Float64
-from rflaf.fused.threads import parallel
+from rflaf.runtime.threads import parallel
 
 _CHUNK = 1 << 16  # products at a time
 _COPIES = 4  # of the gradient for c, at most

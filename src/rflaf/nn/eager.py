@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from rflaf import fused
-from rflaf.fused.threads import at_most
 from rflaf.nn import buffers, gather, ops
 from rflaf.nn.layouts import layout_of
 from rflaf.nn.table_maps import table_map
+from rflaf.runtime.threads import at_most
 
 Shape = tuple[int, int, int]  # outer, channels, inner
 # Elements from which threads share the work. With fewer, a step of a 512-wide network on two

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from rflaf.bases import BSpline
 from rflaf.fused import spline_sums
-from rflaf.fused.threads import at_most
 from rflaf.nn.eager import runs_eagerly
 from rflaf.nn.networks import seeded
+from rflaf.runtime.threads import at_most
 
 _SPLINE_NOISE = 0.03  # the splines start almost flat; what a new network computes is SiLU's
 _BLOCK_NUMBERS = 2**22  # of the B_k(x_i) at a time: larger arrays take longer to get than to fill

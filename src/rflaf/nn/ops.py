@@ -26,10 +26,10 @@ import torch
 from torch import Tensor
 
 from rflaf import fused
-from rflaf.fused.threads import at_most
 from rflaf.nn import gather
 from rflaf.nn.layouts import layout_of, sigma_of
 from rflaf.nn.table_maps import table_map
+from rflaf.runtime.threads import at_most
 
 
 @torch.library.custom_op("rflaf::evaluate", mutates_args=())

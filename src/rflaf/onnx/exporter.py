@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from rflaf._version import __version__
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
-from rflaf.files import write_whole
-from rflaf.frames.encoder import ColumnEncoder
+from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.onnx.check import check_rows
 from rflaf.onnx.graph import Graph
 from rflaf.onnx.models import output_classes, output_features, output_prediction
 from rflaf.onnx.steps import add_step
 from rflaf.onnx.table_inputs import add_columns, add_matrix, column_values
+from rflaf.runtime.files import write_whole
 
 Array = NDArray[Any]
 

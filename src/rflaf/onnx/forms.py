@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.fitting.inputs import InputForm
-from rflaf.fitting.scaling import FARTHEST
 from rflaf.fused.binned import Bins
+from rflaf.inputs.form import InputForm
+from rflaf.inputs.scaling import FARTHEST
 from rflaf.onnx.graph import Graph
 
 Array = NDArray[Any]

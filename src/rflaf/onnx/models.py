@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rflaf.activation import Activation
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.fitting import Member
-from rflaf.fitting.inputs import InputForm
+from rflaf.inputs.form import InputForm
 from rflaf.onnx.activations import add_activation
 from rflaf.onnx.forms import add_inputs
 from rflaf.onnx.graph import Graph

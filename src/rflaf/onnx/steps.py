@@ -22,7 +22,7 @@ from sklearn.preprocessing import (
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf.estimators import RandomFeatures
-from rflaf.frames.encoder import ColumnEncoder
+from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.onnx.graph import Graph
 from rflaf.onnx.models import add_random_features
 from rflaf.onnx.table_inputs import add_matrix

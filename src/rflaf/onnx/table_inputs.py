@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.frames.column import DAY
-from rflaf.frames.encoder import ColumnEncoder
-from rflaf.frames.kinds import as_levels, as_numbers, as_times
-from rflaf.frames.opening import count_rows, opened
-from rflaf.frames.parts import DIGITS, YEAR, DatePart, LevelPart, NumberPart
+from rflaf.inputs.column import DAY
+from rflaf.inputs.encoder import ColumnEncoder
+from rflaf.inputs.kinds import as_levels, as_numbers, as_times
+from rflaf.inputs.opening import count_rows, opened
+from rflaf.inputs.parts import DIGITS, YEAR, DatePart, LevelPart, NumberPart
 from rflaf.onnx.graph import ML_DOMAIN, Graph
 
 Array = NDArray[Any]

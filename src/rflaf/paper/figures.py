@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rflaf.files import write_whole
 from rflaf.pages import Line, Panel
 from rflaf.paper.curves import datasets_in, figure1, figure2, figure3, sort_out
 from rflaf.paper.printed import FIGURES
 from rflaf.paper.records import Record
+from rflaf.runtime.files import write_whole
 
 _COLUMNS = 3
 

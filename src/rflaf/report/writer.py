@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.files import write_whole
 from rflaf.pages import Page, Section
 from rflaf.pages.html import encode, render_page, require_jinja2
 from rflaf.report import class_sections, number_sections
@@ -32,6 +31,7 @@ from rflaf.report.overview import (
     score_section,
 )
 from rflaf.report.subject import Subject
+from rflaf.runtime.files import write_whole
 
 Array = NDArray[Any]
 

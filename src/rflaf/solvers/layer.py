@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rflaf import fused
-from rflaf.fused.threads import parallel
 from rflaf.rows import Block, Rows
+from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import KeptBlocks, check_finite, project
 
 Array = NDArray[Any]

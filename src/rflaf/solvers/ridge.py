@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.fused.threads import nobody_helps, parallel
+from rflaf.runtime.threads import nobody_helps, parallel
 from rflaf.solvers.features import check_finite
 from rflaf.solvers.gcv import gcv_losses, spectrum_of_sums
 from rflaf.solvers.linalg import solve_positive

@@ -19,8 +19,8 @@ from scipy.special import expit, softmax
 
 from rflaf import fused
 from rflaf.fused.logistic import class_slopes
-from rflaf.fused.threads import parallel
 from rflaf.rows import Block, Rows
+from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import KeptBlocks, check_finite, features, project
 from rflaf.solvers.lbfgs import minimise
 from rflaf.solvers.linalg import factorise, unwhiten, whiten

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rflaf.estimators import RFLAFClassifier, RFLAFRegressor
-from rflaf.frames.encoder import ColumnEncoder
+from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.tabular.columns import TableError
 from rflaf.tabular.splitting import split_target
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rflaf.files import write_whole
+from rflaf.runtime.files import write_whole
 from rflaf.tabular.columns import TableError, pandas
 
 TABLES = (".csv", ".csv.gz", ".parquet")

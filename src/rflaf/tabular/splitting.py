@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rflaf.frames.column import columns_of
-from rflaf.frames.kinds import explain, kind_of
+from rflaf.inputs.column import columns_of
+from rflaf.inputs.kinds import explain, kind_of
 from rflaf.tabular.columns import TableError, listed
 from rflaf.tabular.task import Task, choose_task
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.frames.column import column_of
-from rflaf.frames.kinds import explain, kind_of
+from rflaf.inputs.column import column_of
+from rflaf.inputs.kinds import explain, kind_of
 from rflaf.tabular.columns import TableError
 
 FEW_VALUES = 20

@@ -6,13 +6,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rflaf.files import write_whole
 from rflaf.pages import Page
 from rflaf.pages.html import encode, render_page
 from rflaf.paper.curves import sort_out
 from rflaf.paper.records import Record, Store
 from rflaf.paper.report.sections import sections_of
 from rflaf.paper.report.summary import facts, sentences
+from rflaf.runtime.files import write_whole
 
 
 def write_report(

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rflaf.files import write_whole
+from rflaf.runtime.files import write_whole
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:

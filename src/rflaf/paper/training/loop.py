@@ -18,7 +18,7 @@ from rflaf.paper.training.checkpoints import fingerprint, load_checkpoint, save_
 from rflaf.paper.training.history import EpochRecord, TrainingResult, best_record, selection_loss
 from rflaf.paper.training.regularisers import add_regulariser_gradient
 from rflaf.paper.training.subsets import BLOCK_ROWS, Data, check_shapes, precompute, split_data
-from rflaf.progress import Progress
+from rflaf.runtime.progress import Progress
 
 
 def train(

@@ -7,9 +7,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from rflaf.frames import ColumnEncoder
-from rflaf.frames.learning import smoothed_means
-from tests.frames.conftest import mixed_frame, spoilt_rows
+from rflaf.inputs import ColumnEncoder
+from rflaf.inputs.learning import smoothed_means
+from tests.inputs.conftest import mixed_frame, spoilt_rows
 
 
 def names(encoder):

@@ -16,18 +16,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from rflaf.callers import caller_level
-from rflaf.frames.column import Column
-from rflaf.frames.kinds import LEFT_OUT, explain, kind_of
-from rflaf.frames.learning import (
+from rflaf.inputs.column import Column
+from rflaf.inputs.kinds import LEFT_OUT, explain, kind_of
+from rflaf.inputs.learning import (
     date_parts,
     learn_numbers,
     level_part,
     number_part,
     target_matrix,
 )
-from rflaf.frames.opening import categorical_at, opened
-from rflaf.frames.parts import NumberPart, Part, columns_with_gaps
+from rflaf.inputs.opening import categorical_at, opened
+from rflaf.inputs.parts import NumberPart, Part, columns_with_gaps
+from rflaf.runtime.callers import caller_level
 
 Array = NDArray[Any]
 
@@ -83,7 +83,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import pandas as pd
-    >>> from rflaf.frames import ColumnEncoder
+    >>> from rflaf.inputs import ColumnEncoder
     >>> frame = pd.DataFrame({"size": [1.0, None, 3.0], "town": ["Bern", "Uri", "Bern"]})
     >>> encoder = ColumnEncoder(categorical_features=["town"]).fit(frame)
     >>> encoder.get_feature_names_out().tolist()

@@ -3,7 +3,7 @@
 The estimators take such frames by themselves; `ColumnEncoder` is what they do first.
 
 >>> import pandas as pd
->>> from rflaf.frames import column_kind
+>>> from rflaf.inputs import column_kind
 >>> column_kind(pd.Series([True, None, False]))
 'boolean'
 """
@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rflaf.frames.encoder import ColumnEncoder
-    from rflaf.frames.kinds import column_kind
+    from rflaf.inputs.encoder import ColumnEncoder
+    from rflaf.inputs.kinds import column_kind
 
 __all__ = ["ColumnEncoder", "column_kind"]
 
@@ -25,5 +25,5 @@ _HOMES = {"ColumnEncoder": "encoder", "column_kind": "kinds"}
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(import_module(f"rflaf.frames.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'rflaf.frames' has no attribute {name!r}")
+        return getattr(import_module(f"rflaf.inputs.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'rflaf.inputs' has no attribute {name!r}")

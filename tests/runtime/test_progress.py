@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from rflaf.progress import Progress
+from rflaf.runtime.progress import Progress
 
 
 def steps(total, **options):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.frames.column import DAY, Column
-from rflaf.frames.kinds import as_levels, as_numbers, as_times
+from rflaf.inputs.column import DAY, Column
+from rflaf.inputs.kinds import as_levels, as_numbers, as_times
 
 Array = NDArray[Any]
 

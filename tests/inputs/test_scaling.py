@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rflaf.fitting import scaling
-from rflaf.fitting.scaling import FARTHEST, column_moments, standardise
+from rflaf.inputs import scaling
+from rflaf.inputs.scaling import FARTHEST, column_moments, standardise
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

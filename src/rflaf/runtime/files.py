@@ -16,7 +16,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from rflaf.files import write_whole
+    >>> from rflaf.runtime.files import write_whole
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_whole(Path(folder) / "note.txt", b"done")
     ...     (Path(folder) / "note.txt").read_text()

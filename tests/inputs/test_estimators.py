@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 import rflaf
 from rflaf import RFLAFClassifier, RFLAFRegressor
 from rflaf.rows import Blocks
-from tests.frames.conftest import SMALL, mixed_frame, spoilt_rows
+from tests.inputs.conftest import SMALL, mixed_frame, spoilt_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.frames.column import DAY
+from rflaf.inputs.column import DAY
 
 Array = NDArray[Any]
 
@@ -31,7 +31,7 @@ def parse_dates(texts: Sequence[str], day_first: bool | None = None) -> tuple[Ar
 
     Examples
     --------
-    >>> from rflaf.frames.dates import parse_dates
+    >>> from rflaf.inputs.dates import parse_dates
     >>> parse_dates(["1970-01-02", "1970-1-1 12:30"])[0].tolist()
     [86400.0, 45000.0]
     >>> parse_dates(["3/1/1970", "31/1/1970"])[1], parse_dates(["3/1/1970", "a"])

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.frames.column import DAY, Column
-from rflaf.frames.dates import parse_dates
-from rflaf.frames.kinds import as_levels, as_numbers, as_times
-from rflaf.frames.parts import (
+from rflaf.inputs.column import DAY, Column
+from rflaf.inputs.dates import parse_dates
+from rflaf.inputs.kinds import as_levels, as_numbers, as_times
+from rflaf.inputs.parts import (
     CIRCLES,
     DatePart,
     LevelPart,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.frames.column import Column, column_of, is_id_name, levels_of
-from rflaf.frames.dates import parse_dates
+from rflaf.inputs.column import Column, column_of, is_id_name, levels_of
+from rflaf.inputs.dates import parse_dates
 
 Array = NDArray[Any]
 
@@ -40,7 +40,7 @@ def column_kind(values: Any) -> str:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rflaf.frames import column_kind
+    >>> from rflaf.inputs import column_kind
     >>> column_kind(pd.Series(["a", "b", "a", "a"])), column_kind(pd.Series(["Ann", "Bo"]))
     ('category', 'text')
     >>> column_kind(pd.Series(["2024-05-01", "2024-05-02"]))

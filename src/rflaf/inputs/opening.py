@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from rflaf.frames.column import Column, columns_of, is_frame, is_plain
+from rflaf.inputs.column import Column, columns_of, is_frame, is_plain
 
 Array = NDArray[Any]
 

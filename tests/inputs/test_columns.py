@@ -8,9 +8,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from rflaf.frames import column_kind
-from rflaf.frames.column import column_of, columns_of, level_name
-from rflaf.frames.dates import parse_dates
+from rflaf.inputs import column_kind
+from rflaf.inputs.column import column_of, columns_of, level_name
+from rflaf.inputs.dates import parse_dates
 
 
 @pytest.mark.parametrize(

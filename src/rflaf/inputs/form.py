@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rflaf.fitting.scaling import column_moments, standardise
 from rflaf.fused.binned import Bins
+from rflaf.inputs.scaling import column_moments, standardise
 
 Array = NDArray[Any]
 

@@ -1,0 +1,1 @@
+"""What is about the machine and not about the model: threads, memory, files, progress, warnings."""
