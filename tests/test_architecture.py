@@ -135,6 +135,8 @@ SHARED_NAMES = {
     "regressor": "scikit-learn's and Dask's",
 }
 SHARED_CLASSES: dict[str, str] = {}
+# Parts that still import modules of `fused`, where its public names would do.
+STILL_REACHING = {"estimators", "fitting", "inputs", "io", "solvers"}
 
 
 def modules():
@@ -239,6 +241,44 @@ def test_parts_have_an_order():
         assert not any(early for _, early in found[part][other]), f"{part} imports {other} at once"
     graph = {part: {o for o in others if (part, o) not in LATE} for part, others in found.items()}
     list(TopologicalSorter(graph).static_order())  # raises where there is a cycle
+
+
+def fused_modules(tree):
+    """The modules of `rflaf.fused` that a tree imports; `from rflaf.fused import cpu` is one."""
+    folder = {name.rpartition(".")[2] for _, name in modules() if name.startswith("fused.")}
+    for name, _ in imports(tree):
+        if name.startswith("rflaf.fused."):
+            yield name
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "rflaf.fused":
+            yield from (f"rflaf.fused.{each.name}" for each in node.names if each.name in folder)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("import rflaf.fused.cpu", ["rflaf.fused.cpu"]),
+        ("from rflaf.fused.binned import Bins", ["rflaf.fused.binned"]),
+        ("def f():\n    from rflaf.fused import jit, apply", ["rflaf.fused.jit"]),
+        ("import_module('rflaf.fused.jit')", ["rflaf.fused.jit"]),
+        ("from rflaf import fused\nfrom rflaf.fused import Bins, times", []),
+    ],
+)
+def test_modules_of_fused_are_seen(code, expected):
+    assert list(fused_modules(ast.parse(code))) == expected
+
+
+def test_nobody_reaches_around_fused():
+    """What others need is public there, so that its modules may change."""
+    for path, name in modules():
+        part = name.partition(".")[0]
+        if part not in {"fused", *STILL_REACHING}:
+            assert not list(fused_modules(ast.parse(path.read_text()))), path
+
+
+def test_public_names_of_fused_are_no_modules():
+    folder = {name.rpartition(".")[2] for _, name in modules() if name.startswith("fused.")}
+    assert not folder & set(rflaf.fused.__all__)
 
 
 def test_extras_stay_where_they_belong():

@@ -47,19 +47,6 @@ def test_against_the_specification(basis, dtype, shape, rng):
         )
     check(fused.predict(sigma, z, v), reference.predict(sigma, z, v), dtype, m)
     check(fused.predict(sigma, z, v[:, 0]), reference.predict(sigma, z, v[:, 0]), dtype, m)
-    check(fused.row_moments(sigma, z, v[:, 0]), reference.row_moments(sigma, z, v[:, 0]), dtype, m)
-    g = left.astype(dtype)
-    expected = reference.readout_gradient(sigma, z, v, g, need_z=True)
-    for need_z in (False, True):
-        da, dv, dz = fused.readout_gradient(sigma, z, v, g, need_z)
-        assert dv.dtype == dtype
-        check(da, expected[0], dtype, n * m)
-        check(dv, expected[1], dtype, n)
-        assert (dz is None) == (not need_z)
-        if need_z:
-            check(dz, expected[2], None)
-    one = fused.readout_gradient(sigma, z, v[:, 0], g[:, 0])[1]
-    check(one, reference.apply(sigma, z).T @ g[:, 0], dtype, n)
 
 
 @each_basis
@@ -104,7 +91,6 @@ def test_any_layout_in_memory(basis, dtype, rng):
             (fused.slope, (upstream,)),
             (fused.adjoint, (np.asfortranarray(upstream),)),
             (fused.predict, (v,)),
-            (fused.row_moments, (v[:, 0],)),
         ):
             expected = f(sigma, plain, *rest)
             tolerance = 0 if f in (fused.apply, fused.slope) else 1e-5 * np.abs(expected).max()
@@ -149,9 +135,6 @@ def test_not_a_number_and_infinity(basis, dtype, rng):
     v = np.ones(21, dtype)
     assert np.isnan(fused.predict(sigma, z, v)[2])
     assert np.isnan(fused.adjoint(sigma, z, ones)[-1])
-    moments = fused.row_moments(sigma, z, v)
-    assert np.isnan(moments[2, -1])
-    assert np.isfinite(moments[[0, 1, 3, 6, 7, 8]]).all()
     if sigma.basis.tail in ("zero", "constant"):
         assert np.isfinite(fused.adjoint(sigma, z[3:], ones[3:])).all()
 
@@ -169,12 +152,6 @@ def test_the_adjoint_is_the_transpose(basis, dtype, rng):
     backward = a @ fused.adjoint(sigma, z, g)
     scale = np.linalg.norm(values) * np.linalg.norm(g)
     assert abs(forward - backward) <= (1e-7 if dtype == np.float32 else 1e-14) * scale
-    v = rng.standard_normal(777).astype(dtype)
-    np.testing.assert_allclose(
-        fused.row_moments(sigma, z, v) @ a,
-        fused.predict(sigma, z, v),
-        atol=(2e-5 if dtype == np.float32 else 1e-11) * np.abs(values).max() * 777**0.5,
-    )
 
 
 @each_basis
@@ -207,7 +184,6 @@ def test_two_runs_are_the_same_bits_whatever_the_threads(basis, rng, monkeypatch
                 fused.adjoint(sigma, z, g),
                 fused.predict(sigma, z, v),
                 fused.predict_inputs(sigma, x, 0.1 * w, v),
-                fused.row_moments(sigma, z, v[:, 0]),
             ]
         )
     for other in results[1:]:
@@ -234,7 +210,6 @@ def test_wrong_shapes_are_named(rng):
     bad = [
         (lambda: fused.predict(sigma, z, np.ones(5)), r"'v' must have 6 rows.*Got shape \(5,\)"),
         (lambda: fused.predict(sigma, z[0], np.ones(6)), r"'z' must be a matrix. Got shape \(6,\)"),
-        (lambda: fused.row_moments(sigma, z, np.ones(5)), "'v' must be a vector of 6 numbers"),
         (lambda: fused.adjoint(sigma, z, np.ones((4, 5))), "'upstream' must have the shape of 'z'"),
         (lambda: fused.slope(sigma, z, (np.ones((4, 2)), np.ones((6, 3)))), "as factors"),
         (lambda: fused.predict_inputs(sigma, z, np.ones((5, 3)), v[:3]), "'w' must have 6 rows"),

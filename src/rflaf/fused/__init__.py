@@ -1,20 +1,25 @@
 """Kernels whose cost does not depend on the number of basis functions.
 
-`reference` is what they compute, in NumPy; `cpu` computes it fast. numba is imported when a kernel
-is first called, not before.
+`reference` is what they compute, in NumPy. numba is imported when a kernel is first called, not
+before. Other parts of the package use the names below, and no module of this folder.
 """
 
-from rflaf.fused.cpu import (
-    Readout,
-    adjoint,
-    apply,
-    predict,
-    predict_inputs,
-    readout_gradient,
-    row_moments,
-    slope,
+from rflaf.fused.binned import BinnedMatrix, Bins
+from rflaf.fused.blas import capsule_address
+from rflaf.fused.chunks import for_each, split_rows
+from rflaf.fused.cpu import Readout, adjoint, apply, predict, predict_inputs, slope
+from rflaf.fused.gradients import (
+    Tables,
+    apply_tables,
+    cell_sums,
+    readout_sums,
+    readout_tables,
+    tables_frame,
 )
-from rflaf.fused.gradients import Tables, apply_tables, cell_sums, readout_sums, readout_tables
+from rflaf.fused.held_out import HeldOut, HeldOutRows
+from rflaf.fused.powers import adjoint_powers, evaluate_powers
+from rflaf.fused.products import slopes, times, transposed_times
+from rflaf.fused.spline_sums import combine_splines, spline_gradients
 from rflaf.fused.table import (
     DEFAULT_TOL,
     Direct,
@@ -28,24 +33,37 @@ from rflaf.runtime.threads import thread_count
 
 __all__ = [
     "DEFAULT_TOL",
+    "BinnedMatrix",
+    "Bins",
     "Direct",
+    "HeldOut",
+    "HeldOutRows",
     "Layout",
     "Readout",
     "Sigma",
     "Table",
     "Tables",
     "adjoint",
+    "adjoint_powers",
     "apply",
     "apply_tables",
     "basis_layout",
+    "capsule_address",
     "cell_sums",
+    "combine_splines",
     "compile_activation",
+    "evaluate_powers",
+    "for_each",
     "predict",
     "predict_inputs",
-    "readout_gradient",
     "readout_sums",
     "readout_tables",
-    "row_moments",
     "slope",
+    "slopes",
+    "spline_gradients",
+    "split_rows",
+    "tables_frame",
     "thread_count",
+    "times",
+    "transposed_times",
 ]

@@ -149,10 +149,12 @@ class BinnedMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Of the whole matrix: rows, and columns with one for each bin."""
         return len(self.place), self.plain.shape[1] + len(self.bins.mean)
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """The precision of the matrix and of its products."""
         return self.plain.dtype
 
     def __getitem__(self, rows: Any) -> BinnedMatrix:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +12,8 @@ from scipy.linalg import cython_blas, cython_lapack
 
 _LETTERS = np.frombuffer(b"NTL", np.uint8)
 _NUMBERS = {kind: np.array([0, 1], kind) for kind in (np.float32, np.float64, np.int32)}
+# letters, C ints and floats, the last by Cython's names for them
+_KNOWN = re.compile(r"(char|int|float|double|__pyx_t_\w+_[sd]) \*")
 
 
 @lru_cache(maxsize=2)
@@ -27,10 +29,24 @@ def addresses(dtype: np.dtype[Any]) -> NDArray[np.int64]:
 
 
 def capsule_address(module: Any, name: str) -> int:
-    """The address of a C function of a Cython module; its integers are C ints, as scipy says."""
+    """The address of the function `name` of a `module`: scipy's cython_blas or cython_lapack.
+
+    It is called with pointers to C ints: one that takes others would read beyond them.
+    """
+    from numba.extending import get_cython_function_address
+
     capsule = module.__pyx_capi__[name]
-    signature = ctypes.pythonapi.PyCapsule_GetName
-    signature.restype, signature.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return int(pointer(capsule, signature(capsule)))
+    _check_signature(f"{module.__name__}.{name}", repr(capsule))
+    return int(get_cython_function_address(module.__name__, name))
+
+
+def _check_signature(name: str, capsule: str) -> None:
+    """Cython names a capsule by the function's signature, which is how it prints."""
+    found = re.search(r'"void \((.*)\)"', capsule)
+    kinds = found[1].split(", ") if found else [capsule]
+    for kind in kinds:
+        if not _KNOWN.fullmatch(kind):
+            raise ImportError(
+                f"{name} must take pointers to letters, C ints and floats. Got {kind!r} instead: "
+                "rflaf needs a scipy whose BLAS has 32-bit integers (LP64)."
+            )

@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 from rflaf.fused.table import Array
 from rflaf.runtime.threads import nobody_helps, parallel
 
+Upstream = Any  # an n × M array, or its factors (R, V): R is n × C, V is M × C
 _AT_ONCE = 1 << 22  # elements of one range at most: rows that are not contiguous are copied
 
 
@@ -44,7 +45,7 @@ class Chunks:
 class UpstreamChunks:
     """The upstream matrix G, dense or as factors (R, V) with G = R V'."""
 
-    def __init__(self, upstream: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+    def __init__(self, upstream: Upstream, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
         nothing = np.empty(0, dtype)
         self._dense: Chunks | None = None
         if isinstance(upstream, tuple):
@@ -106,7 +107,7 @@ def has_flat_rows(matrix: Array) -> bool:
 
 
 def split_rows(shape: tuple[int, int], elements: int, most: int | None = None) -> list[slice]:
-    """Ranges of rows of about `elements` elements each, by the shape alone."""
+    """Ranges of rows of about `elements` elements each, at most `most`, by the shape alone."""
     n, m = shape
     if n == 0:
         return []
@@ -117,7 +118,7 @@ def split_rows(shape: tuple[int, int], elements: int, most: int | None = None) -
 
 
 def for_each(task: Callable[[slice], None], ranges: list[slice]) -> None:
-    """Run `task` on every range of rows, on the threads that are free."""
+    """Run `task` on each of the `ranges` of rows, on the threads that are free."""
     parallel(lambda k: task(ranges[k]), len(ranges))
 
 

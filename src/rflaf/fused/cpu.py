@@ -15,6 +15,7 @@ from rflaf.fused import binned
 from rflaf.fused.blas import addresses
 from rflaf.fused.chunks import (
     Chunks,
+    Upstream,
     UpstreamChunks,
     as_columns,
     flat,
@@ -23,7 +24,6 @@ from rflaf.fused.chunks import (
     has_flat_rows,
     split_rows,
 )
-from rflaf.fused.reference import Upstream
 from rflaf.fused.table import Array, Direct, Float64, Sigma, Table
 from rflaf.runtime.threads import parallel
 
@@ -202,58 +202,19 @@ def adjoint(sigma: Sigma, z: Any, upstream: Upstream) -> Float64:
             parallel(task, len(ranges))
         return np.asarray(gradients.sum(axis=0))
 
-    spread = _spreader(sigma, z, g_rows)
-    moments, tails = _cell_sums(sigma, len(ranges))
-    parallel(
-        lambda k: spread(ranges[k], moments[k : k + 1], tails[k : k + 1]),
-        len(ranges),
-    )
+    from rflaf.fused.jit import spread_rows
+
+    source, frame = Chunks(z), sigma.in_dtype(z.dtype)[1]
+    moments = np.zeros((len(ranges), sigma.layout.n_cells + 1, 4))
+    tails = np.zeros((len(ranges), 2 if sigma.basis.tail == "linear" else 0))
+
+    def add(k: int) -> None:
+        rows = ranges[k]
+        given = *source[rows], z.shape[1], frame, *g_rows[rows]
+        spread_rows(*given, moments[k], tails[k], rows.stop - rows.start)
+
+    parallel(add, len(ranges))
     return sigma.layout.pull_back(moments.sum(axis=0), tails.sum(axis=0))
-
-
-def readout_gradient(
-    sigma: Sigma, z: Any, v: Any, upstream: Any, need_z: bool = False
-) -> tuple[Float64, Array, Array | None]:
-    """The gradients of sigma(Z) V for the coefficients, V and, if `need_z`, Z.
-
-    `upstream` is that of the output, n or n × C. That of sigma(Z), upstream V', is never formed.
-    """
-    z = _as_matrix(z)
-    v, upstream = np.asarray(v, z.dtype), np.asarray(upstream, z.dtype)
-    da = adjoint(sigma, z, (upstream, v))
-    dz = slope(sigma, z, (upstream, v)) if need_z else None
-    return da, apply(sigma, z).T @ upstream, dz
-
-
-def row_moments(sigma: Sigma, z: Any, v: Any) -> Float64:
-    """sum over m of v_m B_i(z_nm), n × N: the design matrix of the coefficients for a fixed v."""
-    z = _as_matrix(z)
-    v = np.ascontiguousarray(v, z.dtype)
-    if v.shape != (z.shape[1],):
-        raise ValueError(
-            f"'v' must be a vector of {z.shape[1]} numbers, one for each column of 'z'. "
-            f"Got shape {v.shape}."
-        )
-    out = np.zeros((z.shape[0], sigma.basis.n))
-    if isinstance(sigma, Direct):
-
-        def task(rows: slice) -> None:
-            for i, values in enumerate(sigma.basis.functions(z[rows])):
-                out[rows, i] = values @ v
-
-        for_each(task, split_rows(z.shape, _CHUNK))
-        return out
-
-    spread = _spreader(sigma, z, UpstreamChunks((np.ones(z.shape[0]), v), z.shape, z.dtype))
-
-    def gather(rows: slice) -> None:
-        moments, tails = _cell_sums(sigma, rows.stop - rows.start)
-        spread(rows, moments, tails)
-        out[rows] = sigma.layout.pull_back(moments, tails)
-
-    # each row has sums of its own: bound what a range of them takes
-    for_each(gather, split_rows((z.shape[0], max(z.shape[1], 4 * sigma.layout.n_cells)), _CHUNK))
-    return out
 
 
 def _apply_matrix(sigma: Sigma, z: Array, out: Array) -> None:
@@ -276,24 +237,6 @@ def _apply_matrix(sigma: Sigma, z: Array, out: Array) -> None:
             apply_rows(*source[rows], z.shape[1], *table, *target[rows], n)
 
         for_all_rows(task, z.shape, _CHUNK)
-
-
-def _spreader(sigma: Table, z: Array, g_rows: UpstreamChunks) -> Any:
-    from rflaf.fused.jit import spread_rows
-
-    source = Chunks(z)
-    frame = sigma.in_dtype(z.dtype)[1]
-
-    def spread(rows: slice, moments: Float64, tails: Float64) -> None:
-        n = rows.stop - rows.start
-        spread_rows(*source[rows], z.shape[1], frame, *g_rows[rows], moments, tails, n)
-
-    return spread
-
-
-def _cell_sums(sigma: Table, n: int) -> tuple[Float64, Float64]:
-    moments = np.zeros((n, sigma.layout.n_cells + 1, 4))
-    return moments, np.zeros((n, 2 if sigma.basis.tail == "linear" else 0))
 
 
 def _prepare_outputs(

@@ -36,7 +36,10 @@ class Tables(NamedTuple):
 
 
 def tables_frame(low: float, cell: float, n_cells: int, straight: bool, dtype: Any) -> Array:
-    """The frame of `Tables`. Without `straight` tails z is held in the rows of the tails."""
+    """The frame of `Tables` of `n_cells` cells, `cell` wide, from `low` on.
+
+    Without `straight` tails z is held in the rows of the tails.
+    """
     inverse, shift = 1 / cell, 1 - low / cell
     coarse, whole = float(np.float32(inverse)), float(np.round(shift))
     far = _FARTHEST[np.dtype(dtype).char]

@@ -45,7 +45,8 @@ def compiled(function):
     dispatcher = njit(**_OPTIONS)(function)
     dispatcher.compile = uninterrupted(dispatcher.compile)
     with suppress(RuntimeError):  # "no locator available": read-only install, no cache folder
-        dispatcher._cache = ForgivingCache(function)  # as njit's `cache` does with its own
+        # as njit's `cache` does with its own; there is no public way to give it another
+        dispatcher._cache = ForgivingCache(function)
     return dispatcher
 
 
@@ -239,54 +240,38 @@ def slope_rows(
 
 @compiled
 def spread_rows(z, stride, width, frame, dense, dense_stride, left, right, moments, tails, n):
-    """Sum into moments[0], or, where there are as many as rows, into one for each row."""
+    """Add the sums of g, gt, gt², gt³ over the cells to `moments`, those of tails to `tails`."""
     f = _unpack(frame)
     g = np.empty(TILE, z.dtype)
     rows, t = _scratch(TILE, z.dtype)
     for r in range(n):
-        target = min(r, moments.shape[0] - 1)
-        sums = moments[target]
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
             _upstream_run(dense, dense_stride, left, right, width, r, j, count, g)
             i = r * stride + j
             _locate_run(z, i, count, f, None, 0, rows, t)
-            _spread_run(rows, t, count, g, 0, sums)
-            _tail_sums(z, i, count, f, g, tails[target])
+            _spread_run(rows, t, count, g, 0, moments)
+            _tail_sums(z, i, count, f, g, tails)
 
 
 @compiled
-def backward_rows(
-    z,
-    stride,
-    width,
-    cells,
-    frame,
-    dense,
-    dense_stride,
-    left,
-    right,
-    out,
-    out_stride,
-    sums,
-    tails,
-    n,
-):
-    """`slope_rows` and `spread_rows` in one, for rows which have their sums together.
+def backward_rows(z, width, cells, frame, left, right, sums, tails, n):
+    """`slope_rows` and `spread_rows` in one; g sigma'(z) takes the place of z.
 
-    `sums` has `COPIES` of each row of four, in z's precision.
+    The upstream matrix g is `left` times `right`. `sums` has `COPIES` of each row of four, in z's
+    precision.
     """
     f = _unpack(frame)
     g = np.empty(TILE, z.dtype)
     rows, t = _scratch(TILE, z.dtype)
     for r in range(n):
         for j in range(0, width, TILE):
-            count, i = min(TILE, width - j), r * stride + j
-            _upstream_run(dense, dense_stride, left, right, width, r, j, count, g)
+            count, i = min(TILE, width - j), r * width + j
+            _upstream_run(g[:0], 0, left, right, width, r, j, count, g)
             _locate_run(z, i, count, f, None, 0, rows, t)
             _spread_run(rows, t, count, g, 0, sums)
             _tail_sums(z, i, count, f, g, tails)
-            _slope_run(z, i, rows, t, count, cells, f, g, out, r * out_stride + j)
+            _slope_run(z, i, rows, t, count, cells, f, g, z, i)
 
 
 @compiled

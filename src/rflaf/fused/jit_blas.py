@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from rflaf.fused.jit import compiled
@@ -29,7 +28,8 @@ def call(typing, function, pointers):
     def code(context, builder, signature, args):
         word = ir.IntType(64)
         kind = ir.FunctionType(ir.VoidType(), [word] * len(pointers)).as_pointer()
-        builder.call(builder.inttoptr(args[0], kind), cgutils.unpack_tuple(builder, args[1]))
+        given = [builder.extract_value(args[1], k) for k in range(len(pointers))]
+        builder.call(builder.inttoptr(args[0], kind), given)
         return context.get_dummy_value()
 
     return types.void(function, pointers), code

@@ -8,6 +8,8 @@ from concurrent.futures import Future
 from functools import lru_cache, wraps
 from pathlib import Path
 
+# numba has no public names for these two: nothing else can make its cache forgiving, nor tell
+# whether this thread is compiling. The bound on numba's version in pyproject.toml is for them.
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 

@@ -2,8 +2,8 @@
 
 One call does what NumPy would need some sixty for. That matters less for the time of a call than
 for the GIL: threads that take and release it at every small product wait for one another, and two
-of them were hardly faster than one. Letters are those of `rflaf.solvers.sketches`, which is what
-this computes; w = m + 1.
+of them were hardly faster than one. `reference.held_out` is what this computes, and has the same
+letters; w = m + 1.
 """
 
 from __future__ import annotations
@@ -261,15 +261,12 @@ def add_cell_sums(z, m, cells, frame, left, right, moments, tails):
     g sigma'(z) takes the place of z.
     """
     rank, step, n = right.size // m, max(1, _RANGE // m), z.size // m
-    nothing = left[:0]
     own = np.empty((moments.shape[0], COPIES, 4), np.float32)
     for start in range(0, n, step):
         rows = min(step, n - start)
         part, factors = z[start * m :], left[start * rank :]
         own[:] = 0
-        backward_rows(
-            part, m, m, cells, frame, nothing, 0, factors, right, part, m, own, tails, rows
-        )
+        backward_rows(part, m, cells, frame, factors, right, own, tails, rows)
         for cell in range(moments.shape[0]):
             for k in range(4):
                 for copy in range(COPIES):

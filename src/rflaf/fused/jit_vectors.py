@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 _ROW_UNIT = 16  # rows are counted in bytes of float32: the processor multiplies by up to 8 itself
@@ -25,12 +24,19 @@ def _splat(b, x, lanes):
     return _shuffle(b, first, first, [0] * lanes)
 
 
+def _declared(b, kind, name):
+    """A function of LLVM; its module may know it already.
+
+    llvmlite's own `declare_intrinsic` has no names for those of vectors.
+    """
+    return b.module.globals.get(name) or ir.Function(b.module, kind, name)
+
+
 def _multiply_add(b, x, y, z):
     """x y + z, in one rounding."""
     scalar = "f32" if x.type.element == ir.FloatType() else "f64"
     kind = ir.FunctionType(x.type, [x.type] * 3)
-    fma = cgutils.get_or_insert_function(b.module, kind, f"llvm.fma.v{x.type.count}{scalar}")
-    return b.call(fma, [x, y, z])
+    return b.call(_declared(b, kind, f"llvm.fma.v{x.type.count}{scalar}"), [x, y, z])
 
 
 def _transpose(b, w):
@@ -183,7 +189,7 @@ def prefetch(typing, array, i):
         data = context.make_array(array)(context, builder, args[0]).data
         flag = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
-        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        fetch = _declared(builder, kind, "llvm.prefetch.p0")
         hints = [ir.Constant(flag, n) for n in (0, 3, 1)]  # to read, to the nearest cache, data
         builder.call(fetch, [builder.bitcast(builder.gep(data, [args[1]]), byte), *hints])
         return context.get_dummy_value()

@@ -15,7 +15,7 @@ from rflaf.runtime.threads import parallel
 _CHUNK = 1 << 16  # elements of a task
 
 
-def evaluate(z: NDArray[Any], coefficients: NDArray[Any], out: NDArray[Any]) -> None:
+def evaluate_powers(z: NDArray[Any], coefficients: NDArray[Any], out: NDArray[Any]) -> None:
     """out = sum_i coefficients_i z^i, for flat arrays of one float type."""
     from rflaf.fused.jit_powers import evaluate as kernel
 
@@ -28,7 +28,7 @@ def evaluate(z: NDArray[Any], coefficients: NDArray[Any], out: NDArray[Any]) -> 
     parallel(task, -(-z.size // _CHUNK))
 
 
-def adjoint(z: NDArray[Any], weights: NDArray[Any], n: int) -> NDArray[np.float64]:
+def adjoint_powers(z: NDArray[Any], weights: NDArray[Any], n: int) -> NDArray[np.float64]:
     """sum over z of weights z^i, for i = 0, …, n - 1; in float64 except within a tile."""
     from rflaf.fused.jit_powers import adjoint as kernel
 

@@ -1,18 +1,27 @@
 """The specification of the kernels, in plain NumPy and float64, a few lines each.
 
-`cpu` has the same functions with the same arguments; the tests compare the two.
+Functions have the names and arguments of those that they specify, but return all results where
+those fill arrays that they are given. The tests compare the two.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.interpolate import BSpline
 
-from rflaf.fused.chunks import as_columns
+from rflaf.fused.chunks import Upstream, as_columns
 from rflaf.fused.table import Array, Float64, Sigma
 
-Upstream = Any  # an n × M array, or its factors (R, V): R is n × C, V is M × C
+if TYPE_CHECKING:
+    from rflaf.fused.binned import Bins
+    from rflaf.fused.gradients import Tables
+    from rflaf.fused.products import Loss
+
+
+# ---- cpu ----------------------------------------------------------------------------------------
 
 
 def apply(sigma: Sigma, z: Array, out: Array | None = None) -> Array:
@@ -50,21 +59,192 @@ def adjoint(sigma: Sigma, z: Array, upstream: Upstream) -> Float64:
     return np.asarray(np.einsum("nmi,nm->i", values, dense_upstream(upstream)))
 
 
-def readout_gradient(
-    sigma: Sigma, z: Array, v: Array, upstream: Array, need_z: bool = False
-) -> tuple[Float64, Array, Array | None]:
-    """The gradients of sigma(Z) V for the coefficients, V and, if `need_z`, Z."""
-    dz = slope(sigma, z, (upstream, v)) if need_z else None
-    return adjoint(sigma, z, (upstream, v)), apply(sigma, z).T @ upstream, dz
-
-
-def row_moments(sigma: Sigma, z: Array, v: Array) -> Float64:
-    """sum over m of v_m B_i(z_nm), n × N: the design matrix of the coefficients for a fixed v."""
-    return np.asarray(np.einsum("nmi,m->ni", sigma.basis(np.asarray(z, np.float64)), v))
-
-
 def dense_upstream(upstream: Upstream) -> Array:
     if isinstance(upstream, tuple):
         left, right = (as_columns(np.asarray(part, np.float64)) for part in upstream)
         return np.asarray(left @ right.T)
     return np.asarray(upstream, np.float64)
+
+
+# ---- products -----------------------------------------------------------------------------------
+
+
+def times(phi: Array, v: Array) -> Float64:
+    """Phi V."""
+    return np.asarray(phi, np.float64) @ np.asarray(v, np.float64)
+
+
+def transposed_times(phi: Array, g: Array) -> Float64:
+    """Phi' g."""
+    return times(np.transpose(phi), g)
+
+
+def slopes(phi: Array, v: Array, loss: Loss) -> tuple[float, Float64]:
+    """The loss of the scores Phi V, and its gradient for V."""
+    total, gradient = loss(times(phi, v), slice(0, len(phi)))
+    return total, transposed_times(phi, gradient)
+
+
+# ---- held_out -----------------------------------------------------------------------------------
+
+
+class HeldOutGradients(NamedTuple):
+    """J and its gradients."""
+
+    loss: float
+    coefficients: Float64
+    log_alpha: float
+    z_fit: Array
+    z_held: Array
+
+
+def held_out(
+    sigma: Sigma,
+    z_fit: Array,
+    y_fit: Array,
+    share_fit: Array,
+    z_held: Array,
+    y_held: Array,
+    share_held: Array,
+    alpha: float,
+    constant: float,
+) -> HeldOutGradients:
+    """The error of a ridge solution on rows that it has not seen, and its gradients.
+
+    T are the rows to fit to, and H those to judge by, with shares D that sum to one. The features
+    are Phi = sigma(Z) and a last column of `constant`, which has no penalty:
+
+        A = Phi_T' D_T Phi_T + alpha,   A V = Phi_T' D_T y_T,   R = Phi_H V - y_H,
+        J = |D_H^½ R|² / C,   G = (2 / C) D_H R,   A Q = Phi_H' G,
+
+    The gradients of J are
+
+        dJ/dPhi_H = G V',   dJ/dPhi_T = D_T ((y_T - Phi_T V) Q' - (Phi_T Q) V'),
+        dJ/dalpha = -sum of Q ∘ V.
+    """
+    phi_fit, phi_held = (
+        np.column_stack([apply(sigma, z), np.full(len(z), constant)]) for z in (z_fit, z_held)
+    )
+    weights_fit, weights_held = share_fit[:, None], share_held[:, None] / y_held.shape[1]
+    gram = phi_fit.T @ (weights_fit * phi_fit)
+    floor = 1e-9 * np.trace(gram) / len(gram) + 1e-30  # for what no penalty keeps from singular
+    diagonal = np.full(len(gram), max(alpha, floor))
+    diagonal[-1] = floor
+    system = gram + np.diag(diagonal)
+
+    v = np.linalg.solve(system, phi_fit.T @ (weights_fit * y_fit))
+    error = phi_held @ v - y_held
+    pull = 2 * weights_held * error
+    q = np.linalg.solve(system, phi_held.T @ pull)
+
+    by_residual = (weights_fit * (y_fit - phi_fit @ v)) @ q[:-1].T
+    by_fit = by_residual - (weights_fit * (phi_fit @ q)) @ v[:-1].T
+    by_held = pull @ v[:-1].T
+    return HeldOutGradients(
+        float(np.sum(weights_held * error**2)),
+        adjoint(sigma, z_fit, by_fit) + adjoint(sigma, z_held, by_held),
+        -alpha * float(np.sum(q[:-1] * v[:-1])),
+        slope(sigma, z_fit, by_fit),
+        slope(sigma, z_held, by_held),
+    )
+
+
+# ---- binned -------------------------------------------------------------------------------------
+
+
+def binned_matrix(bins: Bins, x: Array, plain: Array) -> Float64:
+    """The matrix of rows in bins: the columns `plain`, and one for each bin.
+
+    `BinnedMatrix` has its products, with W and, as `pull_back`, of its transpose.
+    """
+    found = []
+    for k, column in enumerate(bins.columns):
+        edges = bins.edges[bins.starts[k] : bins.starts[k + 1]]
+        found += [np.clip((x[:, column] - a) / (b - a), 0, 1) for a, b in pairwise(edges)]
+    return np.column_stack([plain, (np.column_stack(found) - bins.mean) / bins.scale])
+
+
+# ---- gradients ----------------------------------------------------------------------------------
+
+
+def locate(tables: Tables, z: Array) -> tuple[Array, Float64]:
+    """The row of the table that every element belongs to, and its place t in that cell."""
+    low, high, inverse, inverse_rest, whole, rest, _, _, last = tables.frame.astype(np.float64)
+    held = np.clip(np.asarray(z, np.float64), low, high)
+    position = held * (inverse + inverse_rest) + (whole + rest)
+    row = np.clip(np.floor(np.nan_to_num(position)), 0, last).astype(int)
+    return row, position - row
+
+
+def apply_tables(tables: Tables, z: Array) -> Float64:
+    """sigma_c(z) of every channel, for z of outer × C × inner."""
+    row, t = locate(tables, z)
+    channel = np.arange(z.shape[1])[:, None]
+    return np.asarray(np.sum(tables.cells[channel, row] * t[..., None] ** np.arange(4), axis=-1))
+
+
+def cell_sums(tables: Tables, z: Array, upstream: Array) -> tuple[Float64, Float64]:
+    """The sums of g, gt, gt², gt³ over the cells of every channel, and g sigma_c'(z)."""
+    row, t = locate(tables, z)
+    channel = np.broadcast_to(np.arange(z.shape[1])[:, None], z.shape)
+    sums = np.zeros(tables.cells.shape)
+    g = np.asarray(upstream, np.float64)
+    np.add.at(sums, (channel, row), g[..., None] * t[..., None] ** np.arange(4))
+    _, c1, c2, c3 = np.moveaxis(tables.cells[channel, row].astype(np.float64), -1, 0)
+    return sums, g * (c1 + 2 * c2 * t + 3 * c3 * t**2) * tables.frame[2]
+
+
+def readout_tables(tables: Tables, z: Array, order: Array, v: Array) -> tuple[Float64, Float64]:
+    """sigma(Z) V of the rows of z that `order` names, and sigma(Z)."""
+    phi = apply_tables(tables, z[order][:, None])[:, 0]
+    return phi @ as_columns(v), phi
+
+
+def readout_sums(
+    tables: Tables, z: Array, order: Array, v: Array, upstream: Array
+) -> tuple[Float64, Float64]:
+    """`cell_sums` for the gradient of sigma(Z) V, whose own is `upstream`."""
+    sums, dz = cell_sums(tables, z[order][:, None], dense_upstream((upstream, v))[:, None])
+    return sums, dz[:, 0]
+
+
+# ---- spline_sums --------------------------------------------------------------------------------
+
+
+def combine_splines(x: Array, low: float, spacing: float, pieces: Array, c: Array) -> Float64:
+    """y_rj = sum over i, k of B_k(x_ri) c_ikj, for splines on knots `spacing` apart.
+
+    Their degree is that of `pieces`; the last cell of the first begins at `low`.
+    """
+    return np.asarray(np.einsum("rik,ikj->rj", _splines(x, low, spacing, pieces, c, 0), c))
+
+
+def spline_gradients(
+    x: Array, low: float, spacing: float, pieces: Array, c: Array, g: Array
+) -> tuple[Float64, Float64]:
+    """The gradients for x and c, with that for y given."""
+    values, derivatives = (_splines(x, low, spacing, pieces, c, order) for order in (0, 1))
+    dx = np.einsum("rik,ikj,rj->ri", derivatives, c, g, optimize=True) / spacing
+    return dx, np.einsum("rik,rj->ikj", values, g)
+
+
+def _splines(x: Array, low: float, spacing: float, pieces: Array, c: Array, order: int) -> Float64:
+    """Of every x the splines on unit knots, n × in × N, or their derivatives; outside, zero."""
+    degree = len(pieces) - 1
+    spline = BSpline.basis_element(np.arange(degree + 2.0), extrapolate=False)
+    place = (np.asarray(x, np.float64)[..., None] - low) / spacing + degree - np.arange(c.shape[1])
+    found = spline(place) if order == 0 else spline.derivative()(place)
+    return np.where(np.isnan(found) & ~np.isnan(place), 0.0, found)
+
+
+# ---- powers -------------------------------------------------------------------------------------
+
+
+def evaluate_powers(z: Array, coefficients: Array) -> Float64:
+    """sum_i coefficients_i z^i."""
+    return np.vander(np.asarray(z, np.float64), len(coefficients), increasing=True) @ coefficients
+
+
+def adjoint_powers(z: Array, weights: Array, n: int) -> Float64:
+    """sum over z of weights z^i, for i = 0, …, n - 1."""
+    return np.asarray(weights @ np.vander(np.asarray(z, np.float64), n, increasing=True))

@@ -3,7 +3,7 @@
     y_rj = sum over i, k of B_k(x_ri) c_ikj
 
 A dense product would multiply all N of them. All arrays are contiguous and of one dtype, float32 or
-float64; `pieces` has the splines on one cell, powers × splines.
+float64.
 """
 
 from __future__ import annotations
@@ -18,8 +18,12 @@ _CHUNK = 1 << 16  # products at a time
 _COPIES = 4  # of the gradient for c, at most
 
 
-def combine(x: Array, low: float, spacing: float, pieces: Float64, c: Array) -> Array:
-    """y, n × out, for x of n × in and c of in × N × out."""
+def combine_splines(x: Array, low: float, spacing: float, pieces: Float64, c: Array) -> Array:
+    """y, n × out, for x of n × in and c of in × N × out.
+
+    The last cell of the first spline begins at `low`. `pieces` has the splines on one cell, powers
+    × splines.
+    """
     from rflaf.fused.jit_splines import spline_rows
 
     out = np.empty((x.shape[0], c.shape[2]), x.dtype)
@@ -28,10 +32,13 @@ def combine(x: Array, low: float, spacing: float, pieces: Float64, c: Array) -> 
     return out
 
 
-def gradients(
+def spline_gradients(
     x: Array, low: float, spacing: float, pieces: Float64, c: Array, g: Array
 ) -> tuple[Array, Array]:
-    """The gradients for x and c, with that for y given."""
+    """The gradients for x and c, from that for y, `g`.
+
+    `low` and `pieces` are those of `combine_splines`.
+    """
     from rflaf.fused.jit_splines import spline_gradient_rows
 
     ranges = split_rows((x.shape[0], _products(x, pieces, c)), 4 * _CHUNK, _COPIES)

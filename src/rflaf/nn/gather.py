@@ -13,8 +13,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from rflaf import fused
 from rflaf.bases import Polynomial
-from rflaf.fused import powers
 from rflaf.nn.layouts import cubics_of, layout_of, named_basis
 
 
@@ -89,7 +89,7 @@ def _evaluate_powers(z: Tensor, a: Tensor, order: int) -> Tensor:
         factors = [math.perm(i, order) for i in range(order, a.shape[0])]
         terms = coefficients[order:] * torch.tensor(factors, dtype=z.dtype)
         out = torch.empty(z.shape, dtype=z.dtype)
-        powers.evaluate(z.contiguous().view(-1).numpy(), terms.numpy(), out.view(-1).numpy())
+        fused.evaluate_powers(z.contiguous().view(-1).numpy(), terms.numpy(), out.view(-1).numpy())
         return out
     total = torch.zeros_like(z)
     for i in range(a.shape[-1] - 1, order - 1, -1):
@@ -104,7 +104,7 @@ def _adjoint_powers(g: Tensor, z: Tensor, like: Tensor, order: int) -> Tensor:
     if z.device.type == "cpu" and like.ndim == 1 and like.shape[0] > order:
         factors = [math.perm(i, order) for i in range(order, like.shape[0])]
         flat_z, flat_g = (t.contiguous().view(-1).numpy() for t in (z, g.to(z.dtype)))
-        sums = torch.from_numpy(powers.adjoint(flat_z, flat_g, len(factors)))
+        sums = torch.from_numpy(fused.adjoint_powers(flat_z, flat_g, len(factors)))
         gradient[0, order:] = sums * torch.tensor(factors, dtype=torch.float64)
         return gradient.reshape(like.shape).to(like.dtype)
     weight = g

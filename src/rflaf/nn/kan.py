@@ -12,7 +12,7 @@ from scipy.interpolate import PPoly
 from torch import Tensor, nn
 
 from rflaf.bases import BSpline
-from rflaf.fused import spline_sums
+from rflaf.fused import combine_splines, spline_gradients
 from rflaf.nn.eager import runs_eagerly
 from rflaf.nn.networks import seeded
 from rflaf.runtime.threads import at_most
@@ -107,7 +107,7 @@ class _SplineSums(torch.autograd.Function):
         ctx.save_for_backward(x, coefficients)
         ctx.layer = layer
         with at_most(torch.get_num_threads()):
-            return torch.from_numpy(spline_sums.combine(*_spline_arrays(layer, x, coefficients)))
+            return torch.from_numpy(combine_splines(*_spline_arrays(layer, x, coefficients)))
 
     @staticmethod
     def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:
@@ -120,7 +120,7 @@ class _SplineSums(torch.autograd.Function):
             return *(next(found) if t.requires_grad else None for t in (x, coefficients)), None
         with at_most(torch.get_num_threads()):
             arrays = *_spline_arrays(ctx.layer, x, coefficients), h.contiguous().numpy()
-            dx, dc = spline_sums.gradients(*arrays)
+            dx, dc = spline_gradients(*arrays)
         return torch.from_numpy(dx), torch.from_numpy(dc), None
 
 

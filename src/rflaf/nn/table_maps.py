@@ -14,7 +14,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from rflaf.fused.gradients import Tables, tables_frame
+from rflaf.fused import Tables, tables_frame
 from rflaf.nn import buffers
 from rflaf.nn.layouts import Float64, cubics_of, layout_of, named_basis
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.fused.binned import Bins
+from rflaf.fused import Bins
 from rflaf.inputs.form import InputForm
 from rflaf.inputs.scaling import FARTHEST
 from rflaf.onnx.graph import Graph

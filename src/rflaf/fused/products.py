@@ -1,0 +1,129 @@
+"""Products of many rows of features with a few outputs, without the GIL, on all free threads.
+
+Rows are cut into ranges by the shape alone, and the sums of ranges are added in their order, in
+float64: the number of threads changes no bit. Features are n × M, contiguous, in float32 or
+float64; products are computed in that precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rflaf.fused.blas import addresses
+from rflaf.fused.chunks import flat, for_each, split_rows
+from rflaf.fused.table import Array, Float64
+from rflaf.runtime.threads import parallel
+
+_RANGE = 1 << 19  # features of a range of rows, which stay in a cache between two products
+_MOST_SUMS = 64  # arrays of sums that are held at once
+
+Loss = Callable[[Float64, slice], tuple[float, Any]]
+"""From the scores of a range of rows, n × C, to their loss and its gradient for the scores."""
+
+
+def times(phi: Array, v: Any) -> Float64:
+    """Phi V, n × C, for V of M × C."""
+    phi, right = _as_rows(phi, v)
+    out = np.zeros((len(phi), len(right)))
+    for_each(lambda rows: _fill(phi[rows], right, out[rows]), split_rows(phi.shape, _RANGE))
+    return out
+
+
+def transposed_times(phi: Array, g: Any) -> Float64:
+    """Phi' g, M × C, for g of n × C."""
+    phi = _features(phi)
+    g = _checked("g", g, len(phi))
+    ranges = split_rows(phi.shape, _RANGE)
+
+    def add(k: int, sums: Float64) -> None:
+        _add(phi[ranges[k]], g[ranges[k]], sums)
+
+    return _total(add, len(ranges), (g.shape[1], phi.shape[1]))
+
+
+def slopes(phi: Array, v: Any, loss: Loss) -> tuple[float, Float64]:
+    """The loss of the scores Phi V summed over all rows, and its gradient for V, M × C.
+
+    `loss(scores, rows)` gets the scores of a range of rows, n × C, and the slice of these rows. It
+    returns their loss and its gradient for the scores. Several threads call it at once.
+    """
+    phi, right = _as_rows(phi, v)
+    ranges = split_rows(phi.shape, _RANGE)
+    totals = [0.0] * len(ranges)
+
+    def add(k: int, sums: Float64) -> None:
+        rows = ranges[k]
+        scores = np.zeros((rows.stop - rows.start, len(right)))
+        _fill(phi[rows], right, scores)
+        totals[k], gradient = loss(scores, rows)
+        _add(phi[rows], _checked("gradient", gradient, *scores.shape), sums)
+
+    by_v = _total(add, len(ranges), right.shape)
+    return float(sum(totals)), by_v
+
+
+def _fill(phi: Array, right: Array, out: Float64) -> None:
+    """Phi times the transposed `right` into `out`, which is zero before."""
+    from rflaf.fused.jit_products import times_rows
+
+    outputs, width = right.shape
+    if right.size:
+        given = flat(phi), width, flat(right), outputs
+        times_rows(addresses(phi.dtype), *given, flat(out, True))
+
+
+def _add(phi: Array, g: Float64, sums: Float64) -> None:
+    from rflaf.fused.jit_products import add_transposed
+
+    outputs, width = sums.shape
+    if sums.size:
+        add_transposed(addresses(phi.dtype), flat(phi), width, flat(g), outputs, flat(sums, True))
+
+
+def _total(add: Callable[[int, Float64], None], n_ranges: int, shape: tuple[int, ...]) -> Float64:
+    """The sum, transposed, of what `add` adds for every range.
+
+    Several ranges in a row have their sums together, so that many rows do not need much memory.
+    """
+    together = max(1, -(-n_ranges // _MOST_SUMS))
+    firsts = range(0, n_ranges, together)
+    sums = np.zeros((len(firsts), *shape))
+
+    def task(j: int) -> None:
+        for k in range(firsts[j], min(firsts[j] + together, n_ranges)):
+            add(k, sums[j])
+
+    parallel(task, len(firsts))
+    return np.ascontiguousarray(sums.sum(axis=0).T)
+
+
+def _as_rows(phi: Array, v: Any) -> tuple[Array, Array]:
+    """The features, and V transposed, in their precision."""
+    phi = _features(phi)
+    return phi, np.ascontiguousarray(_checked("v", v, phi.shape[1]).T, phi.dtype)
+
+
+def _features(phi: Array) -> Array:
+    phi = np.asarray(phi)
+    known = phi.dtype in (np.float32, np.float64)
+    if phi.ndim != 2 or not known or not phi.flags.c_contiguous:
+        raise ValueError(
+            "'phi' must be a contiguous matrix of float32 or float64. "
+            f"Got shape {phi.shape}, dtype {phi.dtype}."
+        )
+    return phi
+
+
+def _checked(name: str, matrix: Any, rows: int, columns: int | None = None) -> Float64:
+    """Contiguous, in float64, with so many rows and columns."""
+    found = np.ascontiguousarray(matrix, np.float64)
+    wanted = (rows, found.shape[-1] if columns is None else columns)
+    if found.shape != wanted or found.ndim != 2:
+        raise ValueError(
+            f"{name!r} must be a matrix of {rows} rows"
+            f"{'' if columns is None else f' and {columns} columns'}. Got shape {found.shape}."
+        )
+    return found
