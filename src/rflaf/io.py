@@ -34,7 +34,8 @@ from rflaf.fitting.noise import NoiseModel
 from rflaf.fused.binned import Bins
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.inputs.form import InputForm
-from rflaf.inputs.parts import DatePart, LevelPart, NumberPart
+from rflaf.inputs.parts import CodePart, DatePart, LevelPart, NumberPart
+from rflaf.inputs.target_means import TargetMeans
 from rflaf.runtime.files import write_whole
 from rflaf.solvers import NormalEquations
 from rflaf.solvers.laplace import KnownWeights
@@ -50,6 +51,7 @@ _OWN_TYPES = (
     Activation,
     BSpline,
     Chebyshev,
+    CodePart,
     ColumnEncoder,
     Continued,
     DatePart,
@@ -76,6 +78,7 @@ _OWN_TYPES = (
     Seat,
     Bins,
     TableModel,
+    TargetMeans,
     TargetScale,
 )
 _OWN_NAMES = {f"{own.__module__}.{own.__qualname__}": own for own in _OWN_TYPES}

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from rflaf.inputs import ColumnEncoder
-from rflaf.inputs.learning import smoothed_means
+from rflaf.inputs.opening import opened
 from tests.inputs.conftest import mixed_frame, spoilt_rows
 
 
@@ -88,28 +88,57 @@ def test_means_by_level_generalise():
     effect = frame["k"].str[1:].astype(int).to_numpy() / 50.0
     found = ColumnEncoder(random_state=0).fit(frame, effect + 0.1 * noise)
     assert np.corrcoef(found.transform(frame)[:, 0], effect)[0, 1] > 0.99
-    # an unknown level, and a gap that the fit had none of, have the mean of all
+    # an unknown level, and a missing one of which the fit had none, have the mean of all
     rows = pd.DataFrame({"k": ["never seen", None]})
     np.testing.assert_allclose(found.transform(rows)[:, 0], np.mean(effect + 0.1 * noise))
 
 
-def test_shrinkage_follows_the_rows_of_a_level():
-    weight = np.array([[1000.0], [1.0]])
-    sums = np.stack([weight, weight * [[1.0], [3.0]], weight * [[2.0], [10.0]]])
-    means, prior = smoothed_means(sums)
-    assert prior[0] == pytest.approx(1003 / 1001)
-    assert means[0, 0] == pytest.approx(1.0, abs=0.01)
-    assert prior[0] < means[1, 0] < 2.5
+def test_rows_of_weight_zero_do_not_count():
+    frame, y = mixed_frame()
+    weights = np.ones(len(y))
+    weights[::3] = 0
+    odd = frame.assign(zone=np.where(weights > 0, frame["zone"], "elsewhere"))
+    odd.loc[weights == 0, ["size", "town", "day"]] = [99.0, "Atlantis", pd.Timestamp("1980-01-01")]
+    one = ColumnEncoder().fit(odd, y, sample_weight=weights)
+    other = ColumnEncoder().fit(frame[weights > 0], y[weights > 0])
+    assert names(one) == names(other)
+    np.testing.assert_allclose(one.transform(frame), other.transform(frame), rtol=1e-12)
+    X = np.array([[1.0, np.nan], [2.0, 3.0], [4.0, 1.0], [np.nan, np.nan]])
+    made = ColumnEncoder().fit(X, sample_weight=[0, 2, 2, 0])
+    assert names(made) == ["x0", "x1"]
+    np.testing.assert_array_equal(made.transform(X)[[0, 3]], [[1, 2], [3, 2]])
+    with pytest.raises(ValueError, match="zero"):
+        ColumnEncoder().fit(X, sample_weight=np.zeros(4))
 
 
-def test_weights_count_as_rows():
-    rng = np.random.default_rng(2)
-    frame = pd.DataFrame({"k": rng.choice([f"l{k}" for k in range(50)], 300)})
-    y, weights = rng.normal(size=300), rng.integers(1, 4, 300)
-    twice = np.repeat(np.arange(300), weights)
-    one = ColumnEncoder().fit(frame, y, sample_weight=weights)
-    other = ColumnEncoder().fit(frame.iloc[twice], y[twice])
-    np.testing.assert_allclose(one.transform(frame), other.transform(frame), rtol=1e-9)
+def test_codes_in_place_of_targets():
+    frame, y = mixed_frame()
+    encoder = ColumnEncoder()
+    inputs = opened(encoder, frame, reset=True)
+    x = encoder.learn_columns(encoder, inputs, np.ones(len(y)))
+    (at,) = encoder.coded.columns
+    assert names(encoder)[at] == "zone_level"
+    levels = sorted(frame["zone"].unique())
+    assert encoder.coded.sizes == (len(levels) + 2,)
+    assert [levels[int(code)] for code in x[:, at]] == frame["zone"].tolist()
+    rows = encoder.encode(opened(encoder, spoilt_rows(frame), reset=False, numeric=False))
+    assert rows[[3, 1], at].tolist() == [len(levels), len(levels) + 1]  # missing, unknown
+    assert encoder.means_ is None
+    # the public transformer has means in their place, after all others
+    public = ColumnEncoder(random_state=0).fit(frame, y)
+    assert public.coded is None
+    assert names(public) == [*(n for n in names(encoder) if n != "zone_level"), "zone_mean"]
+    assert public.origin_.tolist() == [*np.delete(encoder.origin_, at), encoder.origin_[at]]
+    assert public.means_.of_fold == {}
+    np.testing.assert_array_equal(
+        public.transform(frame)[:, -1], public.means_.tables[0][x[:, at].astype(int), 0]
+    )
+    few = ColumnEncoder().fit(frame[["size", "town"]], y)
+    assert few.means_ is None
+    assert few.coded is None
+    blind = ColumnEncoder().fit(frame)
+    assert blind.means_ is None
+    assert "zone_rare" in names(blind)  # one-hot, because there is no target
 
 
 def test_dates():

@@ -58,10 +58,13 @@ class Column:
         return next((len(value) for value in values if value is not None), None)
 
     def rows(self, start: int, stop: int) -> Column:
-        """Some of the rows, in a row."""
-        cut = slice(start, stop)
+        """Consecutive rows."""
+        return self.take(slice(start, stop))
+
+    def take(self, rows: Any) -> Column:
+        """Some of the rows, by whatever indexes an array."""
         parts = (self.numbers, self.times, self.codes)
-        numbers, times, codes = (None if part is None else part[cut] for part in parts)
+        numbers, times, codes = (None if part is None else part[rows] for part in parts)
         return replace(self, numbers=numbers, times=times, codes=codes)
 
 

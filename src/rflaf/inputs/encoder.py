@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,13 @@ from rflaf.inputs.learning import (
     target_matrix,
 )
 from rflaf.inputs.opening import categorical_at, opened
-from rflaf.inputs.parts import NumberPart, Part, columns_with_gaps
+from rflaf.inputs.parts import CodePart, NumberPart, Part, columns_with_gaps
+from rflaf.inputs.target_means import Coded, learn_means
 from rflaf.runtime.callers import caller_level
 
 Array = NDArray[Any]
 
+_FOLDS = 5  # of `fit_transform`
 _MOST_CLASSES = 20  # whole numbers of more values are numbers, if nobody says otherwise
 CATEGORICAL = [StrOptions({"from_dtype"}), "array-like", None]
 
@@ -68,6 +70,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         The kind of each column, see `column_kind`.
     parts_ : list
         What becomes of the columns.
+    means_ : TargetMeans or None
+        The means of the target by level that take the place of codes, after the other results.
     origin_ : array of int
         The column that each of the results comes from.
     n_features_in_, feature_names_in_
@@ -76,7 +80,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     Notes
     -----
     `fit_transform` gives a row means of the target over other rows only: those outside its fold,
-    of five. `transform` gives means over all rows of the fit. In a column that had no missing value
+    of five. `transform` gives means over all rows of the fit. Rows of weight zero have no part in
+    anything that is learned. In a column that had no missing value
     in the fit, one counts as the median, or as a rare level. A level that the fit has not seen
     counts as a rare one; without rare ones all its columns are zero. Its mean is that of all rows.
 
@@ -137,7 +142,9 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         if y is not None:
             check_consistent_length(X, y)
         given = np.empty((X.shape[0], 1)) if hasattr(X, "shape") else X
-        weights = _check_sample_weight(sample_weight, given, dtype=np.float64)
+        weights = _check_sample_weight(
+            sample_weight, given, dtype=np.float64, ensure_non_negative=True
+        )
         return self.learn(found, inputs, y, weights)
 
     def learn(self, found: Any, inputs: Any, y: Any, weights: Array) -> Array:
@@ -145,28 +152,50 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
 
         `found` is the estimator that knows the columns, `y` the targets, `weights` those of rows.
         """
-        named = categorical_at(found)
-        unseen: dict[int, Array] = {}
-        if isinstance(inputs, np.ndarray):
-            parts, kinds = _learn_matrix(inputs)
-        else:
-            kinds = _kinds(inputs, named, self.categorical_features is None)
-            _warn(inputs, kinds)
-            targets = None if y is None else target_matrix(y, self._has_classes(y))
+        state = self._learned(found, inputs, weights, codes=y is not None)
+        x = _encoded(state["parts_"], inputs)
+        coded = _coded(state["parts_"])
+        if coded is not None:
+            targets = target_matrix(y, self._has_classes(y))
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            rng = np.random.default_rng(seed)
-            parts, unseen = _learn_columns(
-                inputs, kinds, targets, weights, self.one_hot_levels, rng
-            )
+            fold = np.random.default_rng(seed).permutation(len(x)) % _FOLDS
+            means = learn_means(x, coded, targets, weights, fold)
+            state["means_"] = means.published()
+            state["origin_"] = state["origin_"][means.origin(x.shape[1])]
+            x = means(x, fold)
+        self._publish(state)
+        return x
+
+    def learn_columns(self, found: Any, inputs: Any, weights: Array) -> Array:
+        """As `learn`, without targets: a category of many levels becomes codes, see `coded`."""
+        state = self._learned(found, inputs, weights, codes=True)
+        x = _encoded(state["parts_"], inputs)
+        self._publish(state)
+        return x
+
+    def _learned(self, found: Any, inputs: Any, weights: Array, codes: bool) -> dict[str, Any]:
+        """The fitted attributes. Rows of weight zero have no part in them."""
+        rows = np.flatnonzero(weights > 0)
+        if not len(rows):
+            raise ValueError("'sample_weight' must have a positive entry. Got only zeros.")
+        if isinstance(inputs, np.ndarray):
+            parts, kinds = _learn_matrix(inputs if len(rows) == len(weights) else inputs[rows])
+        else:
+            if len(rows) < len(weights):
+                inputs = [column.take(rows) for column in inputs]
+            kinds = _kinds(inputs, categorical_at(found), self.categorical_features is None)
+            _warn(inputs, kinds)
+            parts = _learn_columns(inputs, kinds, self.one_hot_levels, codes)
         if not parts:
             raise ValueError("X has no column to learn from: all of them are empty or left out.")
         names = ("n_features_in_", "feature_names_in_")
         state = {name: vars(found)[name] for name in names if name in vars(found)}
-        state |= {"kinds_": kinds, "parts_": parts}
-        state["origin_"] = np.concatenate([part.origin for part in parts])
+        origin = np.concatenate([part.origin for part in parts])
+        return state | {"kinds_": kinds, "parts_": parts, "origin_": origin, "means_": None}
+
+    def _publish(self, state: dict[str, Any]) -> None:
         kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = kept | state
-        return self.encode(inputs, unseen)
 
     def _has_classes(self, y: Any) -> bool:
         if self.target_type == "auto":
@@ -190,20 +219,15 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             and len(first.at) == self.n_features_in_
         )
 
-    def encode(self, inputs: Any, unseen: dict[int, Array] | None = None) -> Array:
-        """`inputs` that `opened` has made, as numbers; `unseen` has results of some parts."""
-        if isinstance(inputs, np.ndarray):
-            (part,) = self.parts_
-            return part.of_matrix(inputs)
-        found = [
-            part.encode(inputs) if unseen is None or k not in unseen else unseen[k]
-            for k, part in enumerate(self.parts_)
-        ]
-        x = np.hstack(found)
-        if not np.isfinite(x).all():
-            names = [inputs[k].name for k in np.unique(self.origin_[~np.isfinite(x).all(axis=0)])]
-            raise ValueError(f"Input X contains infinity in column {', '.join(map(repr, names))}.")
-        return x
+    @property
+    def coded(self) -> Coded | None:
+        """The results that hold codes of levels; None if there are none."""
+        return _coded(self.parts_) if self.means_ is None else None
+
+    def encode(self, inputs: Any) -> Array:
+        """`inputs` that `opened` has made, as numbers."""
+        x = _encoded(self.parts_, inputs)
+        return x if self.means_ is None else self.means_(x)
 
     def summed(self, shares: Array) -> Array:
         """Shares of the results as shares of the columns."""
@@ -227,8 +251,14 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
                     f"to number of features ({self.n_features_in_}), got {len(input_features)}."
                 )
             names = input_features
-        made = [name for part in self.parts_ for name in part.names(names)]
-        return np.array(made, dtype=object)
+        made = np.array([n for part in self.parts_ for n in part.names(names)], dtype=object)
+        if self.means_ is None:
+            return made
+        width = self.means_.tables[0].shape[1]
+        ends = [f"mean_{k}" for k in range(width)] if width > 1 else ["mean"]
+        coded = [part.column for part in self.parts_ if isinstance(part, CodePart)]
+        means = [f"{names[k]}_{end}" for k in coded for end in ends]
+        return np.concatenate([np.delete(made, self.means_.columns), np.array(means, object)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -281,28 +311,37 @@ def _warn(columns: Sequence[Column], kinds: Sequence[str]) -> None:
 
 
 def _learn_columns(
-    columns: list[Column],
-    kinds: Sequence[str],
-    targets: Array | None,
-    weights: Array,
-    one_hot_levels: int,
-    rng: np.random.Generator,
-) -> tuple[list[Part], dict[int, Array]]:
-    """The parts, and what those that have seen the targets give for the fit's rows."""
-
+    columns: list[Column], kinds: Sequence[str], one_hot_levels: int, codes: bool
+) -> list[Part]:
     def of_kind(*wanted: str) -> list[int]:
         return [k for k, kind in enumerate(kinds) if kind in wanted]
 
     numbers, dates = of_kind("number", "boolean", "almost number"), of_kind("date")
     parts: list[Part] = []
-    unseen: dict[int, Array] = {}
     if numbers:
         parts.append(number_part(columns, numbers, of_kind("almost number")))
-    for k in of_kind("category"):
-        part, found = level_part(k, columns[k], targets, weights, one_hot_levels, rng)
-        if found is not None:
-            unseen[len(parts)] = found
-        parts.append(part)
+    parts += [level_part(k, columns[k], one_hot_levels, codes) for k in of_kind("category")]
     if dates:
         parts += date_parts(columns, dates)
-    return parts, unseen
+    return parts
+
+
+def _coded(parts: Sequence[Part]) -> Coded | None:
+    """The results of parts that hold codes of levels."""
+    kinds = [part for part in parts for _ in part.origin]
+    coded = {k: part.size for k, part in enumerate(kinds) if isinstance(part, CodePart)}
+    return Coded(np.array([*coded], np.intp), tuple(coded.values())) if coded else None
+
+
+def _encoded(parts: Sequence[Part], inputs: Any) -> Array:
+    """What the parts make of `inputs`."""
+    if isinstance(inputs, np.ndarray):
+        (part,) = parts
+        return cast(NumberPart, part).of_matrix(inputs)
+    x = np.hstack([part.encode(inputs) for part in parts])
+    finite = np.isfinite(x).all(axis=0)
+    if not finite.all():
+        origin = np.concatenate([part.origin for part in parts])
+        names = ", ".join(repr(inputs[k].name) for k in np.unique(origin[~finite]))
+        raise ValueError(f"Input X contains infinity in column {names}.")
+    return x

@@ -1,4 +1,4 @@
-"""The parts of an encoder, learned from columns and targets."""
+"""The parts of an encoder, learned from columns; and targets as a matrix."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from rflaf.inputs.dates import parse_dates
 from rflaf.inputs.kinds import as_levels, as_numbers, as_times
 from rflaf.inputs.parts import (
     CIRCLES,
+    CodePart,
     DatePart,
     LevelPart,
     NumberPart,
+    Part,
     columns_with_gaps,
     phase,
 )
 
 Array = NDArray[Any]
 
-FOLDS = 5
 _MOST_MEASURED = 10_000  # rows that a median is taken of
 _LEAST_ROWS = 5  # that a level needs for a column of its own; fewer where the rows are few
-_MOST_LOST = 0.2  # of the rows in rare levels, where means by level are possible
+_MOST_LOST = 0.2  # of the rows in rare levels, where codes are possible
 _MONTHS = 3  # that dates must spread over for a place in the year to tell more than the days do
 
 
@@ -93,32 +94,26 @@ def _varies(times: Array, circle: str) -> bool:
     return bool(np.ptp(phase(times, circle)) > 0)
 
 
-def level_part(
-    column: int,
-    values: Column,
-    targets: Array | None,
-    weights: Array,
-    one_hot_levels: int,
-    rng: np.random.Generator,
-) -> tuple[LevelPart, Array | None]:
-    """A part for a category, and what it gives for the rows of the fit if that is another thing.
+def level_part(column: int, values: Column, one_hot_levels: int, codes: bool) -> Part:
+    """A part for a category: one-hot columns.
 
-    One-hot columns; means of the target where there are targets and more than `one_hot_levels`
-    levels that are not rare, or so many that most would be rare.
+    With `codes`, it is the codes of levels where more than `one_hot_levels` of them are not rare,
+    or so many that most would be rare.
     """
-    codes, levels = as_levels(values)
-    codes = np.where(codes < 0, len(levels), codes)  # missing is a level of its own
-    counts = np.bincount(codes, minlength=len(levels) + 1)
-    least = min(_LEAST_ROWS, max(1, len(codes) // 40))
+    given, names = as_levels(values)
+    given = np.where(given < 0, len(names), given)  # missing is a level of its own
+    counts = np.bincount(given, minlength=len(names) + 1)
+    used = np.flatnonzero(counts[:-1]).tolist()
+    least = min(_LEAST_ROWS, max(1, len(given) // 40))
     kept = np.flatnonzero(counts >= least)
-    lost = 1 - counts[kept].sum() / len(codes)  # among the rare ones
-    many = len(kept) > one_hot_levels or (len(levels) > one_hot_levels and lost > _MOST_LOST)
-    if many and targets is not None:
-        return _means(column, codes, levels, targets, weights, rng)
-    kept = kept[np.argsort(-counts[kept], kind="stable")][:one_hot_levels]
+    lost = 1 - counts[kept].sum() / len(given)  # among the rare ones
+    many = len(kept) > one_hot_levels or (len(used) > one_hot_levels and lost > _MOST_LOST)
+    if many and codes:
+        return CodePart(column, sorted(names[k] for k in used))
     # by name, so that the order of the rows does not matter; what is missing comes last
-    kept = np.array(sorted(kept, key=lambda k: (k == len(levels), [*levels, ""][k])), np.intp)
-    return _one_hot(column, kept, counts, levels), None
+    kept = np.array(sorted(kept, key=lambda k: (k == len(names), [*names, ""][k])), np.intp)
+    frequent = kept[np.argsort(-counts[kept], kind="stable")][:one_hot_levels]
+    return _one_hot(column, kept[np.isin(kept, frequent)], counts, names)
 
 
 def _one_hot(column: int, kept: Array, counts: Array, levels: list[str]) -> LevelPart:
@@ -132,61 +127,14 @@ def _one_hot(column: int, kept: Array, counts: Array, levels: list[str]) -> Leve
     for row, k in enumerate(named):
         rows[row, place[int(k)]] = 1
     if rare:
-        rows[-2:, -1] = 1  # unknown levels, and gaps if there are few or none, are rare ones
+        rows[-2:, -1] = (
+            1  # unknown levels, and missing ones if there are few or none, are rare ones
+        )
     if missing in place:
         rows[-2] = 0
         rows[-2, place[missing]] = 1
     made = [*("missing" if k == missing else levels[k] for k in kept), *["rare"] * rare]
     return LevelPart(column, [levels[k] for k in named], rows, tuple(made))
-
-
-def _means(
-    column: int,
-    codes: Array,
-    levels: list[str],
-    targets: Array,
-    weights: Array,
-    rng: np.random.Generator,
-) -> tuple[LevelPart, Array]:
-    """Means of the targets by level, and for each row those over rows of other folds."""
-    count, width = len(levels) + 1, targets.shape[1]
-    fold = rng.permutation(len(codes)) % FOLDS
-    sums = np.zeros((FOLDS, 3, count, width))  # weights, targets, their squares
-    at = fold * count + codes
-    for k in range(width):
-        for j, value in enumerate((np.ones(len(codes)), targets[:, k], targets[:, k] ** 2)):
-            found = np.bincount(at, weights * value, minlength=FOLDS * count)
-            sums[:, j, :, k] = found.reshape(FOLDS, count)
-    values, prior = smoothed_means(sums.sum(axis=0))
-    unseen = np.empty_like(targets)
-    for k in range(FOLDS):
-        # added up without the fold, and not subtracted: no bit of a row's own target is left
-        means, _ = smoothed_means(sum(sums[j] for j in range(FOLDS) if j != k))
-        unseen[fold == k] = means[codes[fold == k]]
-    missing = values[-1:] if (codes == len(levels)).any() else prior[None]
-    rows = np.vstack([values[:-1], missing, prior])
-    made = tuple(f"mean_{k}" if width > 1 else "mean" for k in range(width))
-    return LevelPart(column, levels, rows, made), unseen
-
-
-def smoothed_means(sums: Any) -> tuple[Array, Array]:
-    """Means by level, drawn towards the mean of all as far as their number leaves them uncertain.
-
-    `sums` are weights, targets and squared targets by level, 3 × levels × C. A level of weight w
-    has its own mean with w, and the common one with m, the variance within levels over that
-    between them.
-    """
-    weight, first, second = sums
-    total = np.maximum(weight.sum(axis=0), 1e-300)
-    prior = first.sum(axis=0) / total
-    means = first / np.where(weight > 0, weight, 1.0)
-    within = np.maximum((second - weight * means**2).sum(axis=0), 0.0) / total
-    between = (weight * (means - prior) ** 2).sum(axis=0) / total
-    between = between - within * np.minimum((weight > 0).sum(axis=0) / total, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        m = np.where(between > 0, within / between, np.inf)
-    m = np.clip(np.nan_to_num(m, nan=1.0, posinf=np.inf), 1.0, 1000.0)
-    return (first + m * prior) / (weight + m), prior
 
 
 def target_matrix(y: Any, classes: bool) -> Array:

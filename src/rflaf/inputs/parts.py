@@ -89,7 +89,7 @@ class LevelPart:
     values : array, (levels + 2) × width
         The last two rows are those of missing values and of unknown levels.
     made : tuple of str
-        What each of the results is: a level, or a mean of the target.
+        What each of the results is: the name of a level, "missing" or "rare".
     """
 
     column: int
@@ -108,11 +108,49 @@ class LevelPart:
 
     def encode(self, columns: Sequence[Column]) -> Array:
         """The rows of the levels."""
-        codes, levels = as_levels(columns[self.column])
-        known = {level: k for k, level in enumerate(self.levels)}
-        missing, unknown = len(self.levels), len(self.levels) + 1
-        at = np.array([*(known.get(level, unknown) for level in levels), missing])
-        return self.values[at[codes]]
+        return self.values[level_codes(columns[self.column], self.levels)]
+
+
+@dataclass(frozen=True)
+class CodePart:
+    """A category of many levels: the code of each row's level, as a float.
+
+    Attributes
+    ----------
+    column : int
+    levels : list of str
+        Their codes are 0, 1, … in this order; missing and unknown levels have the next two.
+    """
+
+    column: int
+    levels: list[str]
+
+    @property
+    def origin(self) -> Array:
+        """The column that the result comes from."""
+        return np.array([self.column])
+
+    @property
+    def size(self) -> int:
+        """The number of codes."""
+        return len(self.levels) + 2
+
+    def names(self, names: Sequence[str]) -> list[str]:
+        """The name of the result."""
+        return [f"{names[self.column]}_level"]
+
+    def encode(self, columns: Sequence[Column]) -> Array:
+        """The codes, n × 1."""
+        return level_codes(columns[self.column], self.levels).astype(np.float64)[:, None]
+
+
+def level_codes(column: Column, levels: Sequence[str]) -> NDArray[np.intp]:
+    """The place of each row's level among `levels`; after the last: missing, then unknown."""
+    codes, given = as_levels(column)
+    known = {level: k for k, level in enumerate(levels)}
+    missing, unknown = len(levels), len(levels) + 1
+    at = np.array([*(known.get(level, unknown) for level in given), missing], np.intp)
+    return at[codes]
 
 
 @dataclass(frozen=True)
@@ -189,4 +227,4 @@ def phase(times: Array, circle: str) -> Array:
     return days - np.floor(days)
 
 
-Part = NumberPart | LevelPart | DatePart
+Part = NumberPart | LevelPart | CodePart | DatePart

@@ -12,7 +12,8 @@ from rflaf.inputs.column import DAY
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.inputs.kinds import as_levels, as_numbers, as_times
 from rflaf.inputs.opening import count_rows, opened
-from rflaf.inputs.parts import DIGITS, YEAR, DatePart, LevelPart, NumberPart
+from rflaf.inputs.parts import DIGITS, YEAR, CodePart, DatePart, LevelPart, NumberPart
+from rflaf.inputs.target_means import TargetMeans
 from rflaf.onnx.graph import ML_DOMAIN, Graph
 
 Array = NDArray[Any]
@@ -25,7 +26,7 @@ def column_inputs(encoder: ColumnEncoder) -> dict[int, str]:
         if isinstance(part, NumberPart):
             found |= dict.fromkeys(part.at.tolist(), "number")
         else:
-            found[part.column] = "level" if isinstance(part, LevelPart) else "date"
+            found[part.column] = "date" if isinstance(part, DatePart) else "level"
     return dict(sorted(found.items()))
 
 
@@ -67,9 +68,25 @@ def add_columns(graph: Graph, encoder: ColumnEncoder) -> str:
             x = graph.add("Concat", *given, axis=1) if len(given) > 1 else given[0]
             parts.append(add_numbers(graph, part, graph.cast(x, np.float64)))
         elif isinstance(part, LevelPart):
-            parts.append(_add_levels(graph, part, tensors[part.column]))
+            row = _add_codes(graph, part.levels, tensors[part.column])
+            parts.append(_add_rows(graph, part.values, row))
+        elif isinstance(part, CodePart):
+            row = _add_codes(graph, part.levels, tensors[part.column])
+            parts.append(graph.cast(row, np.float64))
         else:
             parts.append(_add_dates(graph, part, tensors))
+    x = graph.add("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+    width = sum(len(part.origin) for part in encoder.parts_)
+    return x if encoder.means_ is None else add_means(graph, encoder.means_, x, width)
+
+
+def add_means(graph: Graph, means: TargetMeans, x: str, width: int) -> str:
+    """Means of the target in place of the codes in x, n × width."""
+    others = np.delete(np.arange(width), means.columns)
+    parts = [graph.columns(x, others)] if len(others) else []
+    for column, table in zip(means.columns, means.tables):
+        row = graph.cast(graph.columns(x, np.array([column])), np.int64)
+        parts.append(_add_rows(graph, table, row))
     return graph.add("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
 
 
@@ -93,19 +110,23 @@ def add_numbers(graph: Graph, part: NumberPart, x: str) -> str:
     return graph.add("Concat", filled, flags, axis=1)
 
 
-def _add_levels(graph: Graph, part: LevelPart, x: str) -> str:
-    """The row of each level; an empty string is a missing value."""
-    count = len(part.levels)
-    row = graph.add(
+def _add_codes(graph: Graph, levels: list[str], x: str) -> str:
+    """The code of each level, n × 1; an empty string is a missing value."""
+    count = len(levels)
+    return graph.add(
         "LabelEncoder",
         x,
         domain=ML_DOMAIN,
-        keys_strings=(*part.levels, ""),
+        keys_strings=(*levels, ""),
         values_int64s=tuple(range(count + 1)),
         default_int64=count + 1,
     )
-    row = graph.add("Squeeze", row, np.array([1]))
-    return graph.add("Gather", part.values.astype(np.float64), row, axis=0)
+
+
+def _add_rows(graph: Graph, table: Array, codes: str) -> str:
+    """The row of a table for each code."""
+    codes = graph.add("Squeeze", codes, np.array([1]))
+    return graph.add("Gather", table.astype(np.float64), codes, axis=0)
 
 
 def _add_dates(graph: Graph, part: DatePart, tensors: dict[int, str]) -> str:

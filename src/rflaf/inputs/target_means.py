@@ -1,0 +1,220 @@
+"""Means of the target by level, in place of the codes of levels.
+
+scikit-learn's TargetEncoder is not used: it takes no weights, and it forgets the means of its folds
+after `fit_transform`, while a fit asks for the means of any row without the row's own fold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+_LEAST_SHRINKAGE, _MOST_SHRINKAGE = 1.0, 1000.0  # rows of average weight
+_SMALLEST = 5e-324  # positive number: targets that are 0 have no say in the unit
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Which columns of a matrix hold codes of levels.
+
+    Attributes
+    ----------
+    columns : array of int
+    sizes : tuple of int
+        The number of codes of each: its levels, then missing, then unknown.
+    """
+
+    columns: NDArray[np.intp]
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TargetMeans:
+    """Means of C targets by level, in place of codes.
+
+    Attributes
+    ----------
+    columns : array of int
+        The columns of x that hold codes.
+    tables : list of array, size × C
+        For rows that had no part in the means: one table per column.
+    of_fold : dict of int to list of array
+        For rows that had: the means without the rows of their own fold, by fold.
+    """
+
+    columns: NDArray[np.intp]
+    tables: list[Array]
+    of_fold: dict[int, list[Array]] = field(default_factory=dict)
+
+    def __call__(self, x: Array, fold: Array | None = None) -> Array:
+        """The other columns of x in their order, then the C means of each coded column.
+
+        Parameters
+        ----------
+        x : array, n × d
+        fold : array of n ints, optional
+            The fold of a row that the means were learned from; -1 for other rows. None: no row was.
+        """
+        codes = x[:, self.columns].astype(np.intp)
+        means = [table[code] for table, code in zip(self.tables, codes.T)]
+        for number in [] if fold is None else np.unique(fold[fold >= 0]).tolist():
+            if number not in self.of_fold:
+                raise ValueError(f"There are no means without fold {number}.")
+            rows = np.flatnonzero(fold == number)
+            for found, table, code in zip(means, self.of_fold[number], codes.T):
+                found[rows] = table[code[rows]]
+        others = np.delete(x, self.columns, axis=1)
+        return np.hstack([others, *means]).astype(x.dtype, copy=False)
+
+    def origin(self, d: int) -> NDArray[np.intp]:
+        """The column of x, of d, that each resulting column comes from."""
+        others = np.delete(np.arange(d), self.columns)
+        return np.concatenate([others, np.repeat(self.columns, self.tables[0].shape[1])])
+
+    def published(self) -> TargetMeans:
+        """The same without the means of folds, for a finished model."""
+        return replace(self, of_fold={})
+
+
+def learn_means(x: Array, coded: Coded, targets: Array, weights: Array, fold: Array) -> TargetMeans:
+    """Means of targets by level, over all rows and over all rows but those of a fold.
+
+    Parameters
+    ----------
+    x : array, n × d
+    coded : Coded
+        The columns of x that hold codes.
+    targets : array, n × C
+    weights : array of n
+        Rows of weight zero do not count. The unit of weights does not matter.
+    fold : array of n ints
+        From 0 on. Rows that belong together share one.
+
+    Notes
+    -----
+    Means without a fold are computed from sums over the other folds, each in units of its own, so
+    that they have no bit of the fold's targets. An unknown level has the common mean, as has any
+    level without rows. Without any row of positive weight the means are 0.
+    """
+    numbers, place = np.unique(fold, return_inverse=True)
+    codes = x[:, coded.columns].astype(np.intp)
+    order = np.argsort(place, kind="stable")
+    order = order[weights[order] > 0]
+    ends = np.searchsorted(place[order], np.arange(1, len(numbers)))
+    sums = [
+        _sums_of_fold(codes[rows], coded.sizes, targets[rows], weights[rows])
+        for rows in np.split(order, ends)
+    ]
+    empty = [np.zeros((size, targets.shape[1])) for size in coded.sizes]
+    of_fold = {
+        number: _tables([part for j, part in enumerate(sums) if j != k and part.rows], empty)
+        for k, number in enumerate(numbers.tolist())
+    }
+    return TargetMeans(coded.columns, _tables([part for part in sums if part.rows], empty), of_fold)
+
+
+@dataclass(frozen=True)
+class _FoldSums:
+    """Sums over the rows of a fold, in units that neither overflow nor vanish.
+
+    Attributes
+    ----------
+    rows : int
+        Those of positive weight.
+    heaviest : float
+        The largest weight, the unit of weights.
+    unit, centre : array of C
+        Targets are `unit * (centre + value)`.
+    by_level : list of array, 3 × size × C
+        Weights, values and squared values by level, for each coded column.
+    """
+
+    rows: int
+    heaviest: float
+    unit: Array
+    centre: Array
+    by_level: list[Array]
+
+    @property
+    def weight(self) -> float:
+        """That of all rows, in units of the heaviest."""
+        return float(self.by_level[0][0, :, 0].sum())
+
+
+def _sums_of_fold(
+    codes: Array, sizes: tuple[int, ...], targets: Array, weights: Array
+) -> _FoldSums:
+    width = targets.shape[1]
+    if not len(targets):
+        return _FoldSums(0, 0.0, np.ones(width), np.zeros(width), [])
+    # powers of two, so that no bit is lost: the largest target is between 1 and 2 units
+    largest = np.abs(targets).max(axis=0)
+    unit = np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1] - 1), _SMALLEST)
+    heaviest = float(weights.max())
+    weights, values = weights / heaviest, targets / unit
+    centre = weights @ values / weights.sum()
+    values = values - centre
+    by_level = []
+    for code, size in zip(codes.T, sizes):
+        found = np.empty((3, size, width))
+        found[0] = np.bincount(code, weights, minlength=size)[:, None]
+        for k, value in enumerate(values.T):
+            found[1, :, k] = np.bincount(code, weights * value, minlength=size)
+            found[2, :, k] = np.bincount(code, weights * value**2, minlength=size)
+        by_level.append(found)
+    return _FoldSums(len(targets), heaviest, unit, centre, by_level)
+
+
+def _tables(folds: list[_FoldSums], empty: list[Array]) -> list[Array]:
+    """Means over the rows of some folds; `empty` are the tables without any."""
+    if not folds:
+        return empty
+    heaviest = max(part.heaviest for part in folds)
+    unit = np.max([part.unit for part in folds], axis=0)
+    shares = [part.heaviest / heaviest for part in folds]
+    weight = sum(share * part.weight for share, part in zip(shares, folds))
+    average = weight / sum(part.rows for part in folds)  # of a row
+    scales = [part.unit / unit for part in folds]
+    centre = sum(
+        share * part.weight / weight * part.centre * scale
+        for share, part, scale in zip(shares, folds, scales)
+    )
+    tables = []
+    for column, nothing in enumerate(empty):
+        total = np.zeros((3, *nothing.shape))
+        for part, share, scale in zip(folds, shares, scales):
+            rows, first, second = part.by_level[column] * (share / average)
+            shift = part.centre * scale - centre
+            total[0] += rows
+            total[1] += scale * first + shift * rows
+            total[2] += scale**2 * second + 2 * scale * shift * first + shift**2 * rows
+        means, prior = smoothed_means(total)
+        means = np.where(total[0] > 0, means, prior)
+        means[-1] = prior
+        tables.append((means + centre) * unit)
+    return tables
+
+
+def smoothed_means(sums: Any) -> tuple[Array, Array]:
+    """Means by level, drawn towards the mean of all as far as their number leaves them uncertain.
+
+    `sums` are weights, targets and squared targets by level, 3 × levels × C, where a row of average
+    weight has the weight 1. A level of weight w has its own mean with w, and the common one with m,
+    the variance within levels over that between them.
+    """
+    weight, first, second = sums
+    total = np.maximum(weight.sum(axis=0), 1e-300)
+    prior = first.sum(axis=0) / total
+    means = first / np.where(weight > 0, weight, 1.0)
+    within = np.maximum((second - weight * means**2).sum(axis=0), 0.0) / total
+    between = (weight * (means - prior) ** 2).sum(axis=0) / total
+    between = between - within * np.minimum((weight > 0).sum(axis=0) / total, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        m = np.where(between > 0, within / between, np.inf)
+    m = np.clip(np.nan_to_num(m, nan=1.0, posinf=np.inf), _LEAST_SHRINKAGE, _MOST_SHRINKAGE)
+    return (first + m * prior) / (weight + m), prior
