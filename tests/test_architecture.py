@@ -103,7 +103,7 @@ PARTS = {
         "runtime",
     },
     "projection": set(),
-    "report": {"_version", "activation", "fitting", "pages", "runtime"},
+    "report": {"_version", "activation", "fitting", "inputs", "pages", "runtime"},
     "rows": set(),
     "runtime": set(),
     "solvers": {"fused", "rows", "runtime"},

@@ -40,7 +40,7 @@ def mixed_frame(n=120):
     [
         np.arange(12.0).reshape(4, 3),
         sparse.csr_matrix(np.arange(12.0).reshape(4, 3)),
-        pd.DataFrame(np.arange(12.0).reshape(4, 3), columns=["a", "b", "b"], index=[3, 3, 1, 0]),
+        pd.DataFrame(np.arange(12.0).reshape(4, 3), columns=["a", "b", "c"], index=[3, 3, 1, 0]),
         polars.DataFrame(np.arange(12.0).reshape(4, 3), schema=["a", "b", "c"]),
     ],
     ids=["array", "sparse", "pandas", "polars"],

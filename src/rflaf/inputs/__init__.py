@@ -1,4 +1,4 @@
-"""Frames of pandas and polars with columns of any kind, and what becomes of them.
+"""Frames with columns of any kind, and what becomes of them.
 
 The estimators take such frames by themselves; `ColumnEncoder` is what they do first.
 

@@ -1,19 +1,19 @@
 """Columns of frames and arrays as plain NumPy, whatever library they come from.
 
-pandas and polars are asked for what a caller has imported already; neither is needed.
+Frames are read through narwhals, which imports none of their libraries.
 """
 
 from __future__ import annotations
 
 import datetime
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -68,26 +68,29 @@ class Column:
         return replace(self, numbers=numbers, times=times, codes=codes)
 
 
+def as_frame(X: Any) -> nw.DataFrame[Any] | None:
+    """X as narwhals has it, or None if it is no frame."""
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise TypeError(f"X must be in memory. Got a lazy {type(X).__name__}: collect it first.")
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
 def is_frame(X: Any) -> bool:
-    """Whether X is a frame of pandas or polars."""
-    return any(
-        isinstance(X, kind)
-        for library in ("pandas", "polars")
-        if (kind := getattr(sys.modules.get(library), "DataFrame", None)) is not None
-    )
+    """Whether X is a frame of some library: pandas, polars, pyarrow and so on."""
+    return as_frame(X) is not None
 
 
 def is_plain(X: Any) -> bool:
-    """Whether a frame has columns of NumPy's own numbers only, which make a matrix at once.
+    """Whether a frame has numbers only, which scikit-learn makes a matrix of at once.
 
     Numbers that may be an identifier are looked at more closely.
     """
-    if any(is_id_name(str(name)) for name in X.columns):
-        return False
-    dtypes = getattr(X, "dtypes", ())
-    if _is_polars(X):
-        return all(dtype.is_numeric() and not dtype.is_decimal() for dtype in dtypes)
-    return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
+    frame = nw.from_native(X, eager_only=True)
+    return not any(is_id_name(str(name)) for name in frame.columns) and all(
+        series.dtype.is_numeric() and not series.dtype.is_decimal() and not _is_extension(series)
+        for series in frame.iter_columns()
+    )
 
 
 def is_id_name(name: str) -> bool:
@@ -98,19 +101,53 @@ def is_id_name(name: str) -> bool:
 
 def columns_of(X: Any) -> list[Column]:
     """The columns of a frame, or of an array with two dimensions."""
-    if _is_polars(X):
-        return [_of_polars(name, X.to_series(k)) for k, name in enumerate(X.columns)]
-    if is_frame(X):
-        return [_of_pandas(str(name), X.iloc[:, k]) for k, name in enumerate(X.columns)]
+    frame = as_frame(X)
+    if frame is not None:
+        return [_of_series(series) for series in frame.iter_columns()]
     return [_of_array(f"x{k}", X[:, k]) for k in range(X.shape[1])]
 
 
 def column_of(values: Any) -> Column:
-    """A Series of pandas or polars, or an array of one dimension."""
-    name = str(getattr(values, "name", "")) or ""
-    if type(values).__module__.startswith("polars"):
-        return _of_polars(name, values)
-    return _of_pandas(name, values) if hasattr(values, "iloc") else _of_array(name, values)
+    """A Series of some library, or an array of one dimension."""
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    return _of_series(series) if isinstance(series, nw.Series) else _of_array("", values)
+
+
+def values_of(series: nw.Series[Any]) -> Array:
+    """A Series as NumPy has it: floats with NaN, times and durations with NaT, or objects.
+
+    Times are those on the clock of the column's own time zone.
+    """
+    dtype = series.dtype
+    if _has_objects(series):
+        return _objects(series)
+    if dtype.is_numeric():
+        return series.cast(nw.Float64).to_numpy()
+    if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
+        series = series.dt.replace_time_zone(None)
+    if dtype == nw.Date:
+        series = series.cast(nw.Datetime("us"))
+    # truth values without missing ones; and what narwhals does not know, such as a sparse column of
+    # pandas or a date64 of Arrow, but NumPy may
+    if dtype in (nw.Boolean, nw.Date, nw.Datetime, nw.Duration, nw.Unknown):
+        return series.to_numpy()
+    return _objects(series)
+
+
+def _objects(series: nw.Series[Any]) -> Array:
+    return np.fromiter(series.to_list(), np.object_, len(series))  # a list may be among them
+
+
+def _has_objects(series: nw.Series[Any]) -> bool:
+    """Whether pandas holds objects of Python; narwhals tells their type by the first 100 rows."""
+    return series.implementation.is_pandas_like() and series.to_native().dtype == np.object_
+
+
+def _is_extension(series: nw.Series[Any]) -> bool:
+    """Whether pandas holds numbers of a type that NumPy lacks; a matrix of them has objects."""
+    return series.implementation.is_pandas_like() and not isinstance(
+        series.to_native().dtype, np.dtype
+    )
 
 
 def level_name(value: Any) -> str:
@@ -135,10 +172,6 @@ def levels_of(values: Sequence[Any], codes: Array) -> tuple[Array, list[str]]:
     return translation[codes], list(known)
 
 
-def _is_polars(X: Any) -> bool:
-    return type(X).__module__.partition(".")[0] == "polars"
-
-
 def _of_array(name: str, values: Array) -> Column:
     kind = values.dtype.kind
     if kind in "biuf":
@@ -152,52 +185,21 @@ def _of_array(name: str, values: Array) -> Column:
     return _of_objects(name, values.tolist())
 
 
-def _of_pandas(name: str, series: Any) -> Column:
-    pd = sys.modules["pandas"]
-    types, dtype = pd.api.types, series.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        codes, levels = levels_of(series.cat.categories.tolist(), np.asarray(series.cat.codes))
-        return Column(name, codes=codes, levels=levels, declared=True)
-    if isinstance(dtype, pd.PeriodDtype):
-        series = series.dt.to_timestamp()
-        dtype = series.dtype
-    if types.is_complex_dtype(dtype):
-        return Column(name, other=str(dtype))
-    if types.is_numeric_dtype(dtype):  # truth values among them
-        numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        return Column(name, numbers=numbers, boolean=types.is_bool_dtype(dtype))
-    if types.is_datetime64_any_dtype(dtype):
-        if series.dt.tz is not None:
-            series = series.dt.tz_localize(None)
-        return Column(name, times=_seconds(series.to_numpy(dtype="datetime64[us]")))
-    if types.is_timedelta64_dtype(dtype):
-        return Column(name, numbers=_seconds(series.to_numpy(dtype="timedelta64[us]")))
-    if types.infer_dtype(series, skipna=True) == "string":
-        codes, levels = pd.factorize(series)
-        return Column(name, *(None, None), *levels_of(levels.tolist(), codes))
-    return _of_objects(name, series.tolist())
+def _of_series(series: nw.Series[Any]) -> Column:
+    name = "" if series.name is None else str(series.name)
+    values = values_of(series)
+    if series.dtype in (nw.Categorical, nw.Enum):
+        return replace(_of_levels(name, values.tolist()), declared=True)
+    return _of_array(name, values)
 
 
-def _of_polars(name: str, series: Any) -> Column:
-    pl = sys.modules["polars"]
-    dtype = series.dtype
-    if dtype == pl.Boolean or dtype.is_numeric():
-        numbers = series.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        return Column(name, numbers=np.array(numbers), boolean=dtype == pl.Boolean)
-    if dtype in (pl.Date, pl.Datetime):
-        if getattr(dtype, "time_zone", None):
-            series = series.dt.replace_time_zone(None)
-        return Column(name, times=_seconds(series.cast(pl.Datetime("us")).to_numpy()))
-    if dtype == pl.Duration:
-        return Column(name, numbers=_seconds(series.cast(pl.Duration("us")).to_numpy()))
-    if dtype in (pl.String, pl.Categorical, pl.Enum):
-        texts = series.cast(pl.String).to_list()
-        known: dict[str, int] = {}
-        codes = [-1 if not text else known.setdefault(text, len(known)) for text in texts]
-        return Column(
-            name, codes=np.array(codes, np.intp), levels=list(known), declared=dtype != pl.String
-        )
-    return _of_objects(name, series.to_list())
+def _of_levels(name: str, values: list[Any]) -> Column:
+    """Values that are levels, or missing; they can be keys of a dict."""
+    place = {value: k for k, value in enumerate(dict.fromkeys(values))}
+    codes = np.fromiter(map(place.__getitem__, values), np.intp, len(values))
+    return Column(
+        name, *(None, None), *levels_of(["" if _is_missing(v) else v for v in place], codes)
+    )
 
 
 def _seconds(values: Array) -> Array:
@@ -212,6 +214,9 @@ _SCALARS = (str, bytes, Real, Decimal, np.bool_, datetime.date, datetime.time, n
 
 def _of_objects(name: str, values: list[Any]) -> Column:
     """Objects of Python, by what all of them are."""
+    odd = [value for value in values if type(value) is not str]
+    if len(odd) < len(values) and all(map(_is_missing, odd)):
+        return _of_levels(name, values)
     gone = np.fromiter(map(_is_missing, values), bool, len(values))
     there = [value for value, missing in zip(values, gone) if not missing]
 
@@ -232,6 +237,8 @@ def _of_objects(name: str, values: list[Any]) -> Column:
         return Column(name, numbers=spread([_duration(value) for value in there]))
     if all_are(datetime.date, datetime.time, np.datetime64):
         return Column(name, times=spread([_moment(value) for value in there]))
+    if all(type(value).__name__ == "Period" for value in there):  # of pandas: its first moment
+        return Column(name, times=spread([_moment(value.start_time) for value in there]))
     if not all_are(*_SCALARS):
         odd = next(value for value in there if not isinstance(value, _SCALARS))
         return Column(name, other=type(odd).__name__)

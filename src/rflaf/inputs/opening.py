@@ -42,8 +42,8 @@ def opened(estimator: Any, X: Any, reset: bool, numeric: bool = True) -> Any:
         for what, size in zip(("sample", "feature"), X.shape):
             if size == 0:
                 raise ValueError(
-                    f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is "
-                    "required."
+                    f"Found array with 0 {what}(s) (shape={tuple(X.shape)}) while a minimum of 1 "
+                    "is required."
                 )
         columns = columns_of(X)
     else:

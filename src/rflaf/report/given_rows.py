@@ -1,4 +1,4 @@
-"""Rows as somebody gives them: arrays, sparse matrices, frames of pandas or polars.
+"""Rows as somebody gives them: arrays, sparse matrices, frames of any library.
 
 A model takes them in the form in which it was fitted. So nothing is converted here before it is
 given to a model: rows are picked, and single columns replaced by the same column of other rows,
@@ -12,10 +12,12 @@ from functools import cached_property
 from numbers import Number
 from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rflaf.inputs.column import as_frame, values_of
 from rflaf.report.wording import DAYS_OF_A_YEAR
 
 Array = NDArray[Any]
@@ -57,7 +59,7 @@ class GivenRows:
 
     Parameters
     ----------
-    X : array, sparse matrix, or frame of pandas or polars
+    X : array, sparse matrix, or frame
     argument : str
         Its name, for errors.
 
@@ -71,11 +73,10 @@ class GivenRows:
     """
 
     def __init__(self, X: Any, argument: str) -> None:
-        self._pandas = hasattr(X, "iloc")
-        self._polars = not self._pandas and hasattr(X, "with_columns")
+        self._frame = None if sparse.issparse(X) else as_frame(X)
         if sparse.issparse(X):
             X = X.tocsr()
-        elif not self._pandas and not self._polars:
+        elif self._frame is None:
             X = np.asarray(X)
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if len(shape) != 2 or shape[0] < 1:
@@ -90,28 +91,24 @@ class GivenRows:
     @property
     def names(self) -> list[str] | None:
         """The columns' names, where there are any."""
-        columns = getattr(self.X, "columns", None)
-        return None if columns is None else [str(name) for name in columns]
+        return None if self._frame is None else [str(name) for name in self._frame.columns]
 
     @property
     def labels(self) -> list[str]:
-        """What each row is called: pandas' index, or its number from 0."""
-        return [str(label) for label in (self.X.index if self._pandas else range(self.count))]
+        """What each row is called: by the index of a frame that has one, or its number from 0."""
+        index = None if self._frame is None else nw.maybe_get_index(self._frame)
+        return [str(label) for label in (range(self.count) if index is None else index)]
 
     def take(self, rows: Array) -> Any:
         """Some rows, as they were given."""
-        if self._pandas:
-            return self.X.iloc[rows].reset_index(drop=True)
-        return self.X[rows.tolist()] if self._polars else self.X[rows]
+        return self.X[rows] if self._frame is None else _picked(self._frame, rows).to_native()
 
     def mixed(self, rows: Array, j: int, donors: Array) -> Any:
         """Some rows whose column j is that of other rows."""
+        if self._frame is not None:
+            other = _picked(self._frame.select(self._frame[:, j]), donors)
+            return _picked(self._frame, rows).with_columns(other[:, 0]).to_native()
         part = self.take(rows)
-        if self._pandas:
-            part.isetitem(j, self.X.iloc[donors, j].reset_index(drop=True))
-            return part
-        if self._polars:
-            return part.with_columns(self.X.to_series(j)[donors.tolist()])
         if sparse.issparse(part):
             part = part.tolil()
             part[:, [j]] = self.X[donors][:, [j]]
@@ -128,17 +125,12 @@ class GivenRows:
     def _values(self, j: int) -> Array:
         if sparse.issparse(self.X):
             return self.X[:, [j]].toarray()[:, 0]
-        if self._polars:
-            return np.asarray(self.X.to_series(j).to_numpy())
-        if not self._pandas:
-            return self.X[:, j]
-        series = self.X.iloc[:, j]
-        kind = getattr(series.dtype, "kind", "O")
-        if kind in "iuf":
-            return series.to_numpy(dtype=np.float64, na_value=np.nan)
-        if kind == "M":
-            return series.to_numpy(dtype="datetime64[ns]")
-        return series.to_numpy(dtype=series.dtype if kind == "m" else object)
+        return self.X[:, j] if self._frame is None else values_of(self._frame[:, j])
+
+
+def _picked(frame: nw.DataFrame[Any], rows: Array) -> nw.DataFrame[Any]:
+    """Some rows, numbered anew where the frame has an index."""
+    return nw.maybe_reset_index(frame[rows.tolist()])
 
 
 def as_column(values: Array, name: str) -> GivenColumn:

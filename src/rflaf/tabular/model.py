@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -20,7 +21,7 @@ from rflaf._version import __version__
 from rflaf.estimators import RFLAFClassifier, RFLAFRegressor
 from rflaf.report import write_report
 from rflaf.tabular.columns import TableError, listed
-from rflaf.tabular.splitting import split_target
+from rflaf.tabular.splitting import split_target, unique_columns
 from rflaf.tabular.task import Task
 
 Progress = Callable[[str], AbstractContextManager[Any]]
@@ -93,13 +94,13 @@ class TableModel:
         """The columns that the estimator takes, in its order; those that it leaves out may lack."""
         names = [str(name) for name in self.estimator.feature_names_in_]
         used = self.columns
-        missing = [name for name in names if name not in table.columns]
+        frame = unique_columns(table)
+        missing = [name for name in names if name not in frame.columns]
         needed = [name for name in missing if name in used]
         if needed:
             raise TableError(f"The table lacks {listed(needed)}, which the model was fitted with.")
-        if missing:
-            table = table.assign(**dict.fromkeys(missing))
-        return table[names]
+        empty = [nw.lit(None, nw.String).alias(name) for name in missing]
+        return frame.with_columns(*empty).select(names).to_native()
 
 
 def fit_table(
@@ -122,7 +123,7 @@ def fit_table(
 
     Parameters
     ----------
-    table : pandas.DataFrame
+    table : frame of pandas, polars and so on
         Rows without a target are left out.
     target : str
         The column to learn.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from rflaf.inputs.column import columns_of
@@ -28,27 +29,36 @@ def split_target(
         If the target is not there or cannot be learned, if a column has infinite values, or, with
         `strict`, dates, identifiers or free text. It names the columns.
     """
-    if hasattr(table, "to_pandas"):  # of polars
-        table = table.to_pandas()
+    frame = unique_columns(table)
     for name in (target, *drop):
-        if name not in table.columns:
-            known = ", ".join(map(repr, table.columns[:20]))
+        if name not in frame.columns:
+            known = ", ".join(map(repr, frame.columns[:20]))
             raise TableError(f"The table has no column {name!r}. Its columns are {known}.")
-    twice = table.columns[table.columns.duplicated()]
-    if len(twice):
-        raise TableError(f"The table has several columns of the name {str(twice[0])!r}.")
     if target in drop:
         raise TableError(f"The target {target!r} cannot be dropped.")
-    table = table[table[target].notna()]
-    if len(table) == 0:
+    values = frame.get_column(target)
+    missing = values.is_null()
+    if values.dtype.is_float():
+        missing = missing | values.is_nan()
+    frame = frame.filter(~missing)
+    if len(frame) == 0:
         raise TableError(f"The target {target!r} is missing in all rows.")
-    chosen = choose_task(table[target], task)
-    rows = table.drop(columns=[target, *drop])
-    if rows.shape[1] == 0:
+    chosen = choose_task(frame.get_column(target), task)
+    rows = frame.drop([target, *drop])
+    if not rows.columns:
         raise TableError("The table has no column to learn from besides the target.")
-    rows.columns = rows.columns.map(str)
+    rows = rows.rename({name: str(name) for name in rows.columns})
     _check_columns(rows, strict)
-    return rows, chosen
+    return rows.to_native(), chosen
+
+
+def unique_columns(table: Any) -> nw.DataFrame[Any]:
+    """A table of any library as narwhals has it."""
+    try:
+        return nw.from_native(table, eager_only=True)
+    except nw.exceptions.DuplicateError as error:
+        said = " ".join(str(error).split())
+        raise TableError(f"The table has several columns of one name. {said}.") from error
 
 
 def _check_columns(table: Any, strict: bool) -> None:

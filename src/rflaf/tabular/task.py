@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,7 +29,7 @@ def choose_task(target: Any, task: str = "auto") -> Task:
 
     Parameters
     ----------
-    target : pandas.Series
+    target : Series of pandas, polars and so on
         Without missing values.
     task : {"auto", "regression", "classification"}
         "auto": strings, categories and booleans are classes. Whole numbers are classes where they
@@ -51,27 +52,29 @@ def choose_task(target: Any, task: str = "auto") -> Task:
             "The 'task' parameter must be 'auto', 'regression' or 'classification'. "
             f"Got {task!r} instead."
         )
-    column = column_of(target)
+    series = nw.from_native(target, series_only=True)
+    column = column_of(series)
     kind = kind_of(column)
     if kind == "id":  # whatever it is called, somebody wants to know it
         kind = "number"
     if kind == "boolean" and column.numbers is None:
         kind = "category"  # truth values as text stay text
-    too_many = kind == "text" and target.nunique() > max(2, len(target) / 2)
+    too_many = kind == "text" and series.n_unique() > max(2, len(series) / 2)
     if too_many or kind in ("date", "almost number", "empty", "other"):
         raise TableError(f"{explain(column, kind)} The target must be numbers or classes.")
     if kind == "number":
-        values = target.to_numpy(dtype=np.float64)
+        values = np.asarray(column.numbers)
         if not np.isfinite(values).all():
-            raise TableError(f"The target {target.name!r} has infinite values.")
-        chosen, reason = _for_numbers(target.name, values)
+            raise TableError(f"The target {series.name!r} has infinite values.")
+        chosen, reason = _for_numbers(series.name, values)
     else:
-        values = target.to_numpy(dtype=bool) if kind == "boolean" else _strings(target)
-        what = "true and false" if kind == "boolean" else "strings"
-        chosen, reason = "classification", f"{target.name!r} holds {what}"
+        strings = kind != "boolean"
+        values = _strings(series) if strings else np.asarray(column.numbers).astype(bool)
+        what = "strings" if strings else "true and false"
+        chosen, reason = "classification", f"{series.name!r} holds {what}"
     if task != "auto":
         chosen, reason = task, "as asked for"
-    return Task(chosen, reason, _checked(target.name, kind, values, chosen))
+    return Task(chosen, reason, _checked(series.name, kind, values, chosen))
 
 
 def _for_numbers(name: Any, values: NDArray[Any]) -> tuple[str, str]:
@@ -108,5 +111,5 @@ def _whole(values: NDArray[Any]) -> bool:
     return bool(np.all(values == np.round(values)) and np.abs(values).max() < 2**53)
 
 
-def _strings(target: Any) -> NDArray[Any]:
-    return np.array([str(value) for value in target], dtype=str)
+def _strings(series: nw.Series[Any]) -> NDArray[Any]:
+    return np.array([str(value) for value in series.to_list()], dtype=str)
