@@ -21,6 +21,7 @@ from rflaf.report.subject import Subject
 from tests.report.made_models import FEW, frame, numbers
 
 polars = pytest.importorskip("polars")
+pyarrow = pytest.importorskip("pyarrow")
 
 
 def mixed_frame(n=120):
@@ -41,9 +42,11 @@ def mixed_frame(n=120):
         np.arange(12.0).reshape(4, 3),
         sparse.csr_matrix(np.arange(12.0).reshape(4, 3)),
         pd.DataFrame(np.arange(12.0).reshape(4, 3), columns=["a", "b", "c"], index=[3, 3, 1, 0]),
+        pd.DataFrame(np.arange(12.0).reshape(4, 3), index=[3, 3, 1, 0]),
         polars.DataFrame(np.arange(12.0).reshape(4, 3), schema=["a", "b", "c"]),
+        pyarrow.table(dict(zip("abc", np.arange(12.0).reshape(4, 3).T))),
     ],
-    ids=["array", "sparse", "pandas", "polars"],
+    ids=["array", "sparse", "pandas", "numbered pandas", "polars", "arrow"],
 )
 def test_rows_and_columns_by_position(X):
     rows = GivenRows(X, "X_test")
@@ -69,6 +72,16 @@ def test_what_columns_hold():
     assert 2019.9 < there.min() < there.max() < 2022.6
     types = rows.mixed(np.arange(20), 1, np.arange(20, 40)).dtypes
     assert (types == X.dtypes).all(), "columns keep their types"
+    for other in (polars.from_pandas(X), pyarrow.Table.from_pandas(X)):
+        same = GivenRows(other, "X_test")
+        assert same.labels[:2] == ["0", "1"]
+        for j, column in enumerate(columns):
+            found = same.column(j, column.name)
+            assert found.kind == column.kind
+            np.testing.assert_array_equal(found.values, column.values)
+        changed = same.mixed(np.arange(20), 1, np.arange(20, 40))
+        assert type(changed) is type(other)
+        assert changed.schema == other.schema
 
 
 def test_odd_objects():
@@ -143,15 +156,14 @@ def test_a_pipeline_with_columns_of_any_kind(tmp_path):
     assert shares.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("kind", ["polars", "sparse", "array"])
+@pytest.mark.parametrize("kind", ["polars", "arrow", "sparse", "array"])
 def test_other_forms_of_rows_give_a_page(tmp_path, kind):
     X = frame(110)
     y = numbers(X).to_numpy()
     X.columns = list("abcd")
-    given = {"polars": polars.from_pandas, "sparse": sparse.csr_matrix, "array": np.asarray}[kind](
-        X
-    )
+    kinds = {"polars": polars.from_pandas, "arrow": pyarrow.Table.from_pandas}
+    given = {**kinds, "sparse": sparse.csr_matrix, "array": np.asarray}[kind](X)
     model = RFLAFRegressor(**FEW).fit(given, y)
     text = model.report(tmp_path / "a.html", given, y).read_text(encoding="utf-8")
-    assert ("<figcaption>a</figcaption>" if kind == "polars" else "<figcaption>x0") in text
+    assert ("<figcaption>a</figcaption>" if kind in kinds else "<figcaption>x0") in text
     assert "Largest residuals" in text

@@ -4,6 +4,8 @@ import gzip
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from rflaf.tabular import TableError, choose_task, read_table, split_target, write_table
@@ -134,3 +136,20 @@ def test_where_nothing_can_be_written(tmp_path):
     (tmp_path / "d.csv").mkdir()
     with pytest.raises(TableError, match="is a folder"):
         write_table(table, tmp_path / "d.csv")
+
+
+@pytest.mark.parametrize("change", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "arrow"])
+def test_tables_of_other_libraries(change):
+    table = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "k": list("abab"), "n": [1, 2, 3, 4]})
+    table["y"] = [0.5, np.nan, 1.5, 2.5]
+    given = change(table)
+    rows, task = split_target(given, "y", drop=["n"])
+    assert type(rows) is type(given)
+    assert rows.shape == (3, 2)
+    assert task.name == "regression"
+    assert task.values.tolist() == [0.5, 1.5, 2.5]
+    rows, task = split_target(given, "k")
+    assert task.values.tolist() == list("abab")
+    assert split_target(change(table.assign(k=table["k"] == "a")), "k")[1].values.dtype == bool
+    with pytest.raises(TableError, match="has no column 'z'"):
+        split_target(given, "z")

@@ -267,10 +267,10 @@ def _moment(value: Any) -> float:
     """Seconds since 1970 by the clock that the value shows; of a time alone, since midnight."""
     if isinstance(value, np.datetime64):
         return float(_seconds(np.array([value]))[0])
-    days = 0.0
+    whole = 0  # microseconds, which are exact
     if not isinstance(value, datetime.time):
-        days = value.toordinal() - datetime.date(1970, 1, 1).toordinal()
-    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
-        return days * DAY
-    seconds = value.hour * 3600 + value.minute * 60 + value.second + value.microsecond / 1e6
-    return float(days * DAY + seconds)
+        whole += (value.toordinal() - datetime.date(1970, 1, 1).toordinal()) * 86_400_000_000
+    if isinstance(value, datetime.datetime | datetime.time):
+        seconds = value.hour * 3600 + value.minute * 60 + value.second
+        whole += seconds * 1_000_000 + value.microsecond
+    return whole / 1e6

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from rflaf.inputs.column import Column
-from rflaf.inputs.kinds import LEFT_OUT, explain, kind_of
+from rflaf.inputs.kinds import LEFT_OUT, explain, kind_of, odd_entries
 from rflaf.inputs.learning import (
     date_parts,
     learn_numbers,
@@ -26,7 +26,7 @@ from rflaf.inputs.learning import (
     target_matrix,
 )
 from rflaf.inputs.opening import categorical_at, opened
-from rflaf.inputs.parts import CodePart, NumberPart, Part, columns_with_gaps
+from rflaf.inputs.parts import CodePart, NumberPart, Part, columns_with_missing
 from rflaf.inputs.target_means import Coded, learn_means
 from rflaf.runtime.callers import caller_level
 
@@ -38,7 +38,7 @@ CATEGORICAL = [StrOptions({"from_dtype"}), "array-like", None]
 
 
 class ColumnEncoder(TransformerMixin, BaseEstimator):
-    """Numbers from the columns of a frame: categories, gaps, dates, booleans.
+    """Numbers from the columns of a frame: categories, missing values, dates, booleans.
 
     Numbers stay as they are; missing ones become the median, with a column that says so where the
     fit had some. Booleans are 0 and 1. A category becomes one-hot columns, with missing values as
@@ -54,15 +54,15 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     categorical_features : "from_dtype", array-like or None
         Which columns are categories. "from_dtype": those of a type for categories, and strings
         that repeat. Names, numbers or a mask of columns: these, whatever they hold, besides those.
-        None: no column; strings that are no dates are refused.
+        None: no column; strings other than dates are refused.
     one_hot_levels : int
-        Levels with one-hot columns at most. A level is rare below five rows; below a fortieth of
-        the rows, where they are fewer than 200.
+        The largest number of levels with one-hot columns. A level is rare below five rows; below a
+        fortieth of the rows, where they are fewer than 200.
     target_type : {"auto", "classes", "numbers"}
-        What y is, for means by level. "auto": classes, unless it has numbers that are not whole or
-        more than 20 of them.
+        What y is, for means by level. "auto": classes, unless it contains non-integers or more
+        than 20 different numbers.
     random_state : int, RandomState or None
-        Of the folds of `fit_transform`.
+        Seed of the folds of `fit_transform`.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def is_identity(self) -> bool:
-        """Whether rows without gaps stay as they are."""
+        """Whether rows without missing values stay as they are."""
         first = self.parts_[0]
         return (
             self.is_numeric
@@ -269,7 +269,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
 
 def _learn_matrix(x: Array) -> tuple[list[Part], list[str]]:
     empty = np.zeros(x.shape[1], bool)
-    spoilt = columns_with_gaps(x)
+    spoilt = columns_with_missing(x)
     empty[spoilt] = np.isnan(x[:, spoilt]).all(axis=0)
     at = np.flatnonzero(~empty)
     kinds = ["empty" if gone else "number" for gone in empty]
@@ -296,8 +296,11 @@ def _kinds(columns: Sequence[Column], named: Iterable[int], refuse: bool) -> lis
 def _warn(columns: Sequence[Column], kinds: Sequence[str]) -> None:
     """One warning for all columns of which something is not used."""
     gone = [explain(c, kind) for c, kind in zip(columns, kinds) if kind in LEFT_OUT]
-    lenient = [explain(c, kind) for c, kind in zip(columns, kinds) if kind == "almost number"]
-    lenient = [text for text in lenient if "but for" in text]
+    lenient = [
+        explain(column, kind)
+        for column, kind in zip(columns, kinds)
+        if kind == "almost number" and len(odd_entries(column))
+    ]
     said = []
     if gone:
         said.append(
@@ -305,7 +308,7 @@ def _warn(columns: Sequence[Column], kinds: Sequence[str]) -> None:
             "column, name it in 'categorical_features' or make it a category."
         )
     if lenient:
-        said.append(f"{' '.join(lenient)} Entries that are no numbers count as missing.")
+        said.append(f"{' '.join(lenient)} Non-numeric entries count as missing.")
     if said:
         warnings.warn(" ".join(said), UserWarning, stacklevel=caller_level())
 

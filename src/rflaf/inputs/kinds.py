@@ -26,15 +26,16 @@ def column_kind(values: Any) -> str:
     Returns
     -------
     str
-        "number", "boolean", "category", "date" or "almost number" (numbers but for a few entries),
-        of which an encoder makes numbers; "id", "text" or "other", which it leaves out; "empty".
+        "number", "boolean", "category", "date" or "almost number" (numbers with a few
+        non-numeric entries), of which an encoder makes numbers; "id", "text" or "other", which it
+        leaves out; "empty".
 
     Notes
     -----
     Strings are dates where all of them are; else a category where each occurs twice or more on
     average, and free text where they do not; so names and identifiers are free text. A type for
     categories is always a category. More than 20 values that are numbers in nine rows of ten, but
-    not in all, are no category but "almost number". Whole numbers are an id if nearly all are
+    not in all, are not a category but "almost number". Whole numbers are an id if nearly all are
     different and the column's name says so: "id", "customer_id", "userId", "Unnamed: 0".
 
     Examples
@@ -157,16 +158,22 @@ def explain(column: Column, kind: str) -> str:
             f"{len(there):,} rows)."
         )
     if kind == "almost number":
-        codes = np.asarray(column.codes)
-        there = codes[codes >= 0]
-        odd = there[np.isnan(_parsed(column.levels))[there]]
+        odd = odd_entries(column)
         if not len(odd):
             return f"Column {column.name!r} holds numbers that are written as text."
+        rows = int((np.asarray(column.codes) >= 0).sum())
         return (
-            f"Column {column.name!r} holds numbers but for {len(odd):,} of {len(there):,} rows, "
-            f"such as {column.levels[odd[0]]!r} (does it stand for a missing value?)."
+            f"Column {column.name!r} has {len(odd):,} non-numeric entries in {rows:,} rows, such "
+            f"as {column.levels[odd[0]]!r} (does it stand for a missing value?)."
         )
-    return f"Column {column.name!r} holds {_what(column)}, which are no numbers or strings."
+    return f"Column {column.name!r} holds {_what(column)}, which are neither numbers nor strings."
+
+
+def odd_entries(column: Column) -> Array:
+    """The codes of those rows of a column with levels whose level is no number."""
+    codes = np.asarray(column.codes)
+    there = codes[codes >= 0]
+    return there[np.isnan(_parsed(column.levels))[there]]
 
 
 def _what(column: Column) -> str:

@@ -18,7 +18,7 @@ from rflaf.inputs.parts import (
     LevelPart,
     NumberPart,
     Part,
-    columns_with_gaps,
+    columns_with_missing,
     phase,
 )
 
@@ -33,14 +33,14 @@ _MONTHS = 3  # that dates must spread over for a place in the year to tell more 
 def learn_numbers(x: Array, at: Array, lenient: Array) -> NumberPart:
     """Medians and indicators of the columns `at`, which are those of the matrix x."""
     medians = np.zeros(x.shape[1])
-    gaps = columns_with_gaps(x)
-    whole = np.setdiff1d(np.arange(x.shape[1]), gaps)
+    spoilt = columns_with_missing(x)
+    whole = np.setdiff1d(np.arange(x.shape[1]), spoilt)
     some = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), _MOST_MEASURED)).astype(np.intp))]
     medians[whole] = np.median(some[:, whole], axis=0)
-    for k in gaps:
+    for k in spoilt:
         there = x[~np.isnan(x[:, k]), k]
         medians[k] = np.median(there[:: max(1, len(there) // _MOST_MEASURED)])
-    return NumberPart(at, medians, gaps, lenient)
+    return NumberPart(at, medians, spoilt, lenient)
 
 
 def number_part(columns: list[Column], at: list[int], lenient: list[int]) -> NumberPart:

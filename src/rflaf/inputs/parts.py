@@ -32,7 +32,7 @@ class NumberPart:
     flagged : array of int
         Those among them that had missing values in the fit.
     lenient : array of int
-        Those whose entries that are no numbers count as missing.
+        Those whose non-numeric entries count as missing.
     """
 
     at: Array
@@ -63,7 +63,7 @@ class NumberPart:
     def filled(self, x: Array) -> Array:
         """Columns with their medians in place of NaN, and the indicators."""
         flags = np.isnan(x[:, self.flagged]).astype(x.dtype)
-        spoilt = columns_with_gaps(x)
+        spoilt = columns_with_missing(x)
         if len(spoilt):
             x = x.copy()
             some, medians = x[:, spoilt], self.medians[spoilt].astype(x.dtype)
@@ -71,7 +71,7 @@ class NumberPart:
         return np.hstack([x, flags]) if flags.shape[1] else x
 
 
-def columns_with_gaps(x: Array) -> Array:
+def columns_with_missing(x: Array) -> Array:
     """The columns of a matrix that have NaN somewhere."""
     with np.errstate(over="ignore", invalid="ignore"):
         likely = np.flatnonzero(np.isnan(x.sum(axis=0)))  # one pass, and no matrix of flags
