@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import rflaf
@@ -117,10 +118,17 @@ def test_dates_and_text_need_no_drop_unless_strict():
     assert caught.value.columns == ["day", "who"]
 
 
-def test_a_frame_of_polars():
-    frame = table()
-    found = fit(pl.from_pandas(frame))
-    np.testing.assert_array_equal(found.predict(frame), fit(frame).predict(frame))
+@pytest.mark.parametrize("change", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "arrow"])
+def test_frames_of_other_libraries(change):
+    frame = table().assign(who=[f"n{k}" for k in range(60)])
+    with pytest.warns(UserWarning, match="'who' holds free text"):
+        found = fit(change(frame))
+    expected = fit(frame.drop(columns="who")).predict(frame)
+    np.testing.assert_array_equal(found.predict(frame), expected)
+    new = frame[["wet", "town", "noise", "x"]]  # without the column that is left out
+    np.testing.assert_array_equal(found.predict(change(new)), expected)
+    with pytest.raises(TableError, match="lacks column 'x'"):
+        found.predict(change(new[["wet", "town", "noise"]]))
 
 
 def test_tables_of_one_kind_of_column():
