@@ -75,14 +75,21 @@ print(json.dumps({**figures, "learning": globals().get("learning", [0.0])[-1]}))
 # before the same: notes how long choosing and learning take
 WATCH_LEARNING = """
 import time
-from rflaf.fitting import regression
-learning, learn = [], regression.learn_members
-def watched(*given):
-    start = time.perf_counter()
-    found = learn(*given)
-    learning.append(time.perf_counter() - start)
-    return found
-regression.learn_members = watched
+from importlib import import_module
+steps, learning = import_module("rflaf.fitting.fit"), [0.0]
+def watched(step, begins):
+    def run(*given):
+        start = time.perf_counter()
+        found = step(*given)
+        seconds = time.perf_counter() - start
+        if begins:
+            learning.append(seconds)
+        else:
+            learning[-1] += seconds
+        return found
+    return run
+steps.choose_forms = watched(steps.choose_forms, True)
+steps.learn_layers = watched(steps.learn_layers, False)
 """
 
 

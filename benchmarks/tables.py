@@ -96,9 +96,7 @@ def models(classes: bool) -> dict[str, Callable[[], Any]]:
     boosted = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     linear = LogisticRegressionCV(max_iter=300, Cs=6, cv=3) if classes else None
     found: dict[str, Callable[[], Any]] = {
-        "rflaf": lambda: make_pipeline(
-            numbers(), (RFLAFClassifier if classes else RFLAFRegressor)(random_state=0)
-        ),
+        "rflaf": lambda: (RFLAFClassifier if classes else RFLAFRegressor)(random_state=0),
         "linear": lambda: make_pipeline(numbers(), linear or RidgeCV(np.logspace(-3, 4, 15))),
         "forest": lambda: make_pipeline(numbers(), forest(300, n_jobs=-1, random_state=0)),
         "hist_gradient_boosting": lambda: make_pipeline(codes(), boosted(random_state=0)),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from rflaf import rules
 from rflaf.bases import (
     FIXED_ACTIVATIONS,
     LEARNABLE_BASES,
@@ -15,8 +16,6 @@ from rflaf.bases import (
     Fixed,
     get_basis,
 )
-from rflaf.fitting import choosing, classification, regression
-from rflaf.fitting.members import teams_of
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 settings.register_profile("rflaf", deadline=None, max_examples=60, derandomize=True)
@@ -54,17 +53,10 @@ def rng():
 
 
 @pytest.fixture
-def mixed(monkeypatch):
-    """Fits with all else "auto" have three teams: a smooth form, bins, and a linear member.
-
-    Both forms are learned, however good they are, and the second gets more weight.
-    """
-    monkeypatch.setattr(choosing, "_MIXED", np.inf)
-
-    def weights(loss, seats):
-        parts = np.array([0.3, 0.5, 0.2])[: len(teams_of(seats))]
-        assert np.isfinite(loss(parts / parts.sum()))
-        return parts / parts.sum()
-
-    for module in (regression, classification):
-        monkeypatch.setattr(module, "mix_teams", weights)
+def two_teams(monkeypatch):
+    """Rows and targets of which smooth columns and bins each tell a part, and room for both."""
+    monkeypatch.setattr(rules, "MIXED_LOSS", np.inf)
+    monkeypatch.setattr(rules, "LEAST_PART", 0.0)
+    X = np.random.default_rng(5).uniform(-2, 2, (240, 4))
+    steps = np.floor(3 * X[:, 2]) % 2 + np.floor(2 * X[:, 3]) % 2
+    return X, np.sin(2 * X[:, 0]) + X[:, 0] * X[:, 1] + steps

@@ -1,4 +1,4 @@
-"""Model files written with bad intent: refused in little time and little memory."""
+"""Model files written with bad intent: refused with little work and little memory."""
 
 import io
 import json
@@ -6,7 +6,6 @@ import os
 import struct
 import subprocess
 import sys
-import time
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -17,13 +16,13 @@ from sklearn.preprocessing import StandardScaler
 
 import rflaf
 from rflaf import RandomFeatures, RFLAFRegressor
+from rflaf import archive as archive_checks
 from rflaf import io as model_io
-from rflaf.archive import MOST_NODES, check_archive, stored
+from rflaf.archive import check_archive, stored
 from rflaf.io import load, save
 
 skops_io = pytest.importorskip("skops.io")
 
-MOST_SECONDS = 10.0  # they take some milliseconds; a machine may be busy
 MEGABYTE = 1 << 20
 
 
@@ -63,20 +62,33 @@ def described(schema, entries=(), method=zipfile.ZIP_STORED):
     return signed({**dict(entries), "schema.json": json.dumps(schema)}, method)
 
 
+class TooMuchWork(BaseException):
+    pass
+
+
 def refused(content, tmp_path, message, most_bytes=50 * MEGABYTE):
-    """Refused with a message, in little time and memory."""
+    """Refused with a message, with work and memory in proportion to the file."""
     path = tmp_path / "bad.skops"
     path.write_bytes(content)
-    start = time.perf_counter()
+    calls, most_calls = 0, 10_000 + len(content)  # of functions: what takes for ever makes more
+
+    def count(_frame, _event, _argument):
+        nonlocal calls
+        calls += 1
+        if calls > 2 * most_calls:  # a call and a return each
+            raise TooMuchWork
+
+    before = sys.getprofile()
     tracemalloc.start()
+    sys.setprofile(count)
     try:
         with pytest.raises(ValueError, match=r"bad\.skops") as caught:
             load(path)
         most = tracemalloc.get_traced_memory()[1]
     finally:
+        sys.setprofile(before)
         tracemalloc.stop()
     assert message in str(caught.value)
-    assert time.perf_counter() - start < MOST_SECONDS
     assert most < most_bytes + 3 * len(content)
 
 
@@ -168,10 +180,11 @@ def test_one_array_for_many_objects(archive, tmp_path):
     refused(content, tmp_path, "the same arrays many times", 8 * MEGABYTE)
 
 
-def test_too_many_objects(tmp_path):
-    many = [{"__class__": "a", "__module__": "b", "__loader__": "ListNode"}] * (MOST_NODES + 1)
+def test_too_many_objects(tmp_path, monkeypatch):
+    monkeypatch.setattr(archive_checks, "MOST_NODES", 5000)
+    many = [{"__class__": "a", "__module__": "b", "__loader__": "ListNode"}] * 5001
     schema = json.dumps({**node("ListNode", many, 1), "protocol": 2})
-    refused(signed({"schema.json": schema}), tmp_path, "more than", 300 * MEGABYTE)
+    refused(signed({"schema.json": schema}), tmp_path, "more than 5000 objects", 15 * MEGABYTE)
 
 
 def test_objects_in_objects(tmp_path):
@@ -291,7 +304,7 @@ counts, longest = {"refused": 0, "loaded": 0}, 0.0
 for seed in range(int(sys.argv[3]), int(sys.argv[4])):
     with open(path, "wb") as file:
         file.write(mutated(archive, np.random.default_rng(seed)))
-    signal.alarm(30)  # ends the process
+    signal.alarm(600)  # ends a process that hangs
     start = time.perf_counter()
     try:
         model = load(path)
@@ -329,13 +342,11 @@ def fuzz(archive, tmp_path, first, last):
         timeout=1200,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    refused_, loaded, longest, grown = done.stdout.split()
+    refused_, loaded, _, grown = done.stdout.split()
     assert int(refused_) + int(loaded) == last - first
     assert int(refused_) > 0.3 * (last - first)  # the mutations are not all harmless
-    assert float(longest) < MOST_SECONDS
     assert int(grown) < 200  # MB
     assert sorted(os.listdir(tmp_path)) == ["model.skops", "model.skops.bad"]
-    print(f"{refused_} refused, {loaded} loaded, {longest} s at most, {grown} MB more")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX limits")

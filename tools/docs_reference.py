@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 MODULES = {
     "estimators": "Estimators",
+    "losses": "Losses",
     "inputs": "Columns of frames",
     "tabular": "Tables",
     "report": "Page about a model",

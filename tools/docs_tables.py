@@ -119,6 +119,36 @@ def few() -> str:
     return markdown(["", "rows", *models], lines) + f"\n\n{measured_on(result)}"
 
 
+def honesty() -> str:
+    """Out-of-fold scores minus those on new rows."""
+    result = load("honesty")
+    rows = [
+        [row["what"], f"{row['figure']:+.3f} ± {row['standard_error']:.3f}", str(row["tables"])]
+        for row in result["rows"]
+    ]
+    header = ["", "`oof_score_` minus the score on new rows", "tables"]
+    return markdown(header, rows) + f"\n\n{measured_on(result)}"
+
+
+def rules_tried() -> str:
+    """Losses and times with another value of a rule, over those with its own."""
+    result = load("rules")
+    rows = [
+        [
+            f"`{row['rule']}`",
+            f"`{row['is']}`",
+            f"`{row['value']}`",
+            f"{row['loss']:.3f}",
+            f"{row['seconds']:.2f}",
+            f"{row['worse']} of {row['tables']}",
+            row["half"],
+        ]
+        for row in sorted(result["rows"], key=lambda row: (row["rule"], row["value"]))
+    ]
+    header = ["rule", "is", "tried", "loss", "processor time", "worse on", "half"]
+    return markdown(header, rows) + f"\n\n{measured_on(result)}"
+
+
 def theory_series() -> str:
     rows = [row for row in load("theory")["rows"] if "series" in row]
     errors: dict[tuple[str, float], list[str]] = {}
@@ -277,6 +307,8 @@ TABLES = {
     "tables": many_tables,
     "ablation": ablation,
     "few": few,
+    "honesty": honesty,
+    "rules": rules_tried,
     "fit_seconds": fit_seconds,
 }
 DOCUMENTS = [

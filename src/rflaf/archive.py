@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from io import BytesIO
 from typing import Any, NamedTuple
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
@@ -33,16 +34,31 @@ class BadArchive(ValueError):
     """The file is not of the form that `save` writes."""
 
 
-def stored(data: bytes) -> bytes:
-    """The zip with nothing compressed, and its description without blanks."""
+def stored(data: bytes, renamed: Mapping[str, tuple[str, str]] | None = None) -> bytes:
+    """The zip with nothing compressed, and its description without blanks.
+
+    `renamed` has modules and names in place of types' full names.
+    """
     buffer = BytesIO()
     with ZipFile(BytesIO(data)) as given, ZipFile(buffer, "w") as plain:
         for entry in given.infolist():
             content = given.read(entry)
             if entry.filename == DESCRIPTION:
-                content = json.dumps(json.loads(content), separators=(",", ":")).encode()
+                description = json.loads(content)
+                _rename(description, renamed or {})
+                content = json.dumps(description, separators=(",", ":")).encode()
             plain.writestr(ZipInfo(entry.filename), content, ZIP_STORED)
     return buffer.getvalue()
+
+
+def _rename(value: Any, renamed: Mapping[str, tuple[str, str]]) -> None:
+    if isinstance(value, dict):
+        name = f"{value.get('__module__')}.{value.get('__class__')}"
+        if name in renamed:
+            value["__module__"], value["__class__"] = renamed[name]
+    for each in value.values() if isinstance(value, dict) else value:
+        if isinstance(each, dict | list):
+            _rename(each, renamed)
 
 
 class Contents(NamedTuple):

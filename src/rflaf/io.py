@@ -4,7 +4,7 @@ A model file is a skops archive: a zip of arrays and a description of the object
 The zip's comment names this format, the version of rflaf that wrote the file, and the digest of
 everything before it. Loading looks at the form of the file first (`archive`), then at the names of
 all types, and builds nothing unless each of them is on a list: this package's own, those of
-scikit-learn that skops has vetted, and plain NumPy and SciPy.
+scikit-learn that skops has vetted, plain NumPy and SciPy, and what the caller names as trusted.
 """
 
 from __future__ import annotations
@@ -13,73 +13,71 @@ import hashlib
 import os
 import re
 import struct
+import sys
+from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from uuid import uuid4
 
 from sklearn.base import BaseEstimator
 
 from rflaf._version import __version__
 from rflaf.activation import Activation
 from rflaf.archive import BadArchive, check_archive, stored
-from rflaf.bases import RBF, BSpline, Chebyshev, Continued, Fixed, Polynomial
+from rflaf.bases import LEARNABLE_BASES, Basis, Continued, Fixed
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
-from rflaf.estimators.regressor import PartialState
-from rflaf.fitting.classes import ClassEncoding
-from rflaf.fitting.classification import ClassificationFit
-from rflaf.fitting.growing import Growth
-from rflaf.fitting.judged import RegressionFit, TargetScale
-from rflaf.fitting.learn import FittedLayer
-from rflaf.fitting.members import FoldPlan, Member, Seat
+from rflaf.estimators.base import PartialState
+from rflaf.fitting import Fit, Online
+from rflaf.fitting.folds import Folds
+from rflaf.fitting.layers import FittedLayer
+from rflaf.fitting.members import Member
 from rflaf.fitting.noise import NoiseModel
-from rflaf.fused.binned import Bins
+from rflaf.fused import Bins
 from rflaf.inputs.encoder import ColumnEncoder
-from rflaf.inputs.form import InputForm
+from rflaf.inputs.forms import FORMS, Form
+from rflaf.inputs.forms.ranked import RankCurves
 from rflaf.inputs.parts import CodePart, DatePart, LevelPart, NumberPart
 from rflaf.inputs.target_means import TargetMeans
+from rflaf.losses import LOSSES, Logistic, Loss
 from rflaf.runtime.files import write_whole
 from rflaf.solvers import NormalEquations
-from rflaf.solvers.laplace import KnownWeights
 from rflaf.tabular.model import TableModel
 
-_FORMAT = 1
+_FORMAT = 2  # 1: before losses were part of a model
 _MARK = b"rflaf model"
 _COMMENT = re.compile(rb"rflaf model format=(\d+) version=(\S+) sha256=([0-9a-f]{64})")
 
 # By name, never by package: a module's name lets in whatever that module happens to import, and
 # skops calls what it is told to construct (scikit-learn's test helpers import `check_output`).
-_OWN_TYPES = (
+_OWN_TYPES: tuple[type, ...] = (
     Activation,
-    BSpline,
-    Chebyshev,
     CodePart,
     ColumnEncoder,
     Continued,
     DatePart,
-    ClassEncoding,
-    ClassificationFit,
+    Fit,
     FittedLayer,
     Fixed,
-    FoldPlan,
-    Growth,
-    InputForm,
+    Folds,
+    *FORMS.values(),
+    *(kind for kind in LEARNABLE_BASES.values() if isinstance(kind, type)),
+    Logistic,
+    *LOSSES.values(),
     LevelPart,
-    KnownWeights,
     Member,
     NoiseModel,
     NormalEquations,
     NumberPart,
+    Online,
     PartialState,
-    Polynomial,
-    RBF,
+    RankCurves,
     RFLAFClassifier,
     RFLAFRegressor,
     RandomFeatures,
-    RegressionFit,
-    Seat,
     Bins,
     TableModel,
     TargetMeans,
-    TargetScale,
 )
 _OWN_NAMES = {f"{own.__module__}.{own.__qualname__}": own for own in _OWN_TYPES}
 # skops fills in the attributes of all others; their constructors may take any amount of memory
@@ -101,9 +99,11 @@ _TRUSTED = {
 _MODEL_TYPES = (Activation, RFLAFClassifier, RFLAFRegressor, RandomFeatures, TableModel)
 _KINDS = (Activation, BaseEstimator, TableModel)
 _MODELS = {name for name, own in _OWN_NAMES.items() if own in _MODEL_TYPES}
+# What users may write themselves, and name in `trusted`
+_OPEN_KINDS = (Basis, Form, Loss)
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[type] = ()) -> None:
     """Write a model, or a pipeline that contains one, to a file.
 
     The file appears whole or not at all: it is written under another name in the same folder and
@@ -115,6 +115,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         Fitted or not. Everything in it must be of a type that `load` trusts.
     path : str or path
         By custom it ends in ".skops". A file that is there is replaced.
+    trusted : list of types
+        Subclasses of Basis, Form or Loss of your own that the model may contain. `load` has to be
+        given them too.
 
     Examples
     --------
@@ -130,21 +133,52 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ...     same = load(Path(folder) / "model.skops")
     >>> bool((same.transform(X) == model.transform(X)).all())
     True
+
+    With a basis of one's own:
+
+    >>> from rflaf import Activation
+    >>> from rflaf.bases import Basis
+    >>> class Waves(Basis):
+    ...     n, low, high, tail = 2, -2.0, 2.0, "constant"
+    ...
+    ...     def functions(self, z, order=0):
+    ...         yield np.cos(z) if order else np.sin(z)
+    ...         yield -np.sin(z) if order else np.cos(z)
+    ...
+    ...     def parameters(self):
+    ...         return {}
+    >>> sigma = Activation(Waves(), [1.0, 0.5])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(sigma, Path(folder) / "sigma.skops", trusted=[Waves])
+    ...     same = load(Path(folder) / "sigma.skops", trusted=[Waves])
+    >>> same == sigma
+    True
     """
     skops = require_skops()
-    name = type(model).__name__
+    name, given = type(model).__name__, _named(trusted)
     try:
         data = stored(skops.dumps(model))
         found = check_archive(data)
         untrusted = skops.get_untrusted_types(data=data)
     except Exception as error:  # skops raises what the object at hand made it raise
         raise ValueError(f"This {name} cannot be saved: {error}") from error
-    foreign = _foreign(untrusted)
+    foreign = _foreign(untrusted, given)
     if foreign:
         raise ValueError(
             f"This {name} cannot be saved, because 'load' would not trust what it contains: "
-            f"{', '.join(foreign)}."
+            f"{', '.join(foreign)}. {_HINT}"
         )
+    own = {each: given[each] for each in given.keys() & found.types}
+    if found.called & own.keys():
+        raise ValueError(
+            f"This {name} cannot be saved, because loading would call the constructor of "
+            f"{', '.join(sorted(found.called & own.keys()))}, which has a __reduce__ of its own."
+        )
+    if own:  # of types that nobody has tried yet
+        try:
+            _built(skops, data, own)
+        except Exception as error:
+            raise ValueError(f"This {name} cannot be saved: {error}") from error
     if not (found.types & _MODELS and isinstance(model, _KINDS)):
         raise ValueError(
             "The 'model' must be an estimator or an Activation of rflaf, or contain one. Got a "
@@ -153,19 +187,23 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     write_whole(path, _signed(data))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, trusted: Iterable[type] = ()) -> Any:
     """Read a model that `save` has written. No code from the file is run.
 
     Parameters
     ----------
     path : str or path
+    trusted : list of types
+        Subclasses of Basis, Form or Loss of your own that the file may contain, as for `save`,
+        where there is an example. The file has their names, module and all; what is built are the
+        types given here. Their attributes are filled in, and their constructors are not called.
 
     Raises
     ------
     ValueError
-        If the file is not one of `save`'s, is damaged, was changed since, was written by a later
-        version in a format that this one does not know, contains a type outside this package,
-        scikit-learn, NumPy and SciPy, or no model of this package.
+        If the file is not one of `save`'s, is damaged, was changed since, was written in a format
+        that this version does not know, contains a type outside this package, scikit-learn, NumPy,
+        SciPy and `trusted`, or no model of this package.
 
     Notes
     -----
@@ -177,26 +215,26 @@ def load(path: str | os.PathLike[str]) -> Any:
     write its digest too, and so choose the model's numbers, but not what code runs on loading.
     """
     skops = require_skops()
-    path = Path(path)
+    path, given = Path(path), _named(trusted)
     if not path.is_file() and path.exists():
         raise ValueError(f"'{path}' is not a file. Expected what rflaf.save writes.")
     data, version = _unsigned(path, path.read_bytes())
     try:
         found = check_archive(data)
-        if found.called & _NEVER_CALLED:
+        if found.called & (_NEVER_CALLED | given.keys()):
             raise BadArchive("it has a model's part that is made by its constructor")
-        foreign = _foreign(skops.get_untrusted_types(data=data))
+        foreign = _foreign(skops.get_untrusted_types(data=data), given)
     except Exception as error:  # whatever broken JSON, arrays or nesting lead to
         raise _damaged(path, version, error) from error
     if foreign:
         raise ValueError(
             f"'{path}' contains types that are not trusted, and was not loaded: "
-            f"{', '.join(foreign)}."
+            f"{', '.join(foreign)}. {_HINT}"
         )
     if not found.types & _MODELS:
         raise _no_model(path, "no type of a model")
     try:
-        model = skops.loads(data, trusted=sorted(_TRUSTED))
+        model = _built(skops, data, {each: given[each] for each in given.keys() & found.types})
     except Exception as error:
         raise _damaged(path, version, error) from error
     if not isinstance(model, _KINDS):
@@ -215,8 +253,48 @@ def require_skops() -> Any:
     return skops.io
 
 
-def _foreign(types: list[str]) -> list[str]:
-    return sorted(set(types) - _TRUSTED)
+_HINT = "A basis, form or loss of your own is accepted if its class is in 'trusted'."
+
+
+def _named(trusted: Iterable[type]) -> dict[str, type]:
+    """Types of users by their names in files."""
+    if not isinstance(trusted, Iterable):
+        raise TypeError(f"'trusted' must be a list of types. Got {trusted!r}.")
+    named: dict[str, type] = {}
+    for each in trusted:
+        if not isinstance(each, type) or not issubclass(each, _OPEN_KINDS):
+            raise TypeError(
+                f"'trusted' must have subclasses of Basis, Form or Loss only. Got {each!r}."
+            )
+        name = f"{each.__module__}.{each.__name__}"
+        if named.setdefault(name, each) is not each:
+            raise ValueError(f"'trusted' must have types of different names. Got two {name!r}.")
+    return named
+
+
+def _foreign(types: list[str], given: dict[str, type]) -> list[str]:
+    return sorted(set(types) - _TRUSTED - given.keys())
+
+
+def _built(skops: Any, data: bytes, own: dict[str, type]) -> Any:
+    """What a checked archive describes.
+
+    skops imports types by name. For `own` that would be whatever now has the name, if anything: a
+    module for the moment has the types themselves.
+    """
+    if not own:
+        return skops.loads(data, trusted=sorted(_TRUSTED))
+    home = ModuleType(f"rflaf_given_{uuid4().hex}")
+    renamed = {}
+    for number, (name, each) in enumerate(own.items()):
+        renamed[name] = home.__name__, f"Type{number}"
+        setattr(home, f"Type{number}", each)
+    sys.modules[home.__name__] = home
+    try:
+        names = {".".join(pair) for pair in renamed.values()}
+        return skops.loads(stored(data, renamed), trusted=sorted(_TRUSTED | names))
+    finally:
+        del sys.modules[home.__name__]
 
 
 def _signed(data: bytes) -> bytes:
@@ -242,10 +320,13 @@ def _unsigned(path: Path, signed: bytes) -> tuple[bytes, str]:
             "rflaf.save writes."
         )
     version = found[2].decode(errors="replace")
-    if int(found[1]) != _FORMAT:
+    form = int(found[1])
+    if form != _FORMAT:
+        earlier = form < _FORMAT
+        advice = "Fit the model again." if earlier else f"Install rflaf {version} or later."
         raise ValueError(
-            f"'{path}' was written by rflaf {version} in format {int(found[1])}. This is rflaf "
-            f"{__version__}, which reads format {_FORMAT}."
+            f"'{path}' was written by rflaf {version} in format {form}. This is rflaf "
+            f"{__version__}, which reads format {_FORMAT}. {advice}"
         )
     body = signed[: start - 2]
     if hashlib.sha256(body).hexdigest().encode() != found[3]:

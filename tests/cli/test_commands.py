@@ -9,34 +9,15 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import rflaf
-from rflaf.cli import COMMANDS, load_app
-from rflaf.cli import demo as demo_command
+from rflaf.cli import COMMANDS
 from rflaf.cli.console import plain
-from rflaf.cli.plot import braille
+from rflaf.fitting import leading_team
+from tests.cli.conftest import run
 from tests.tabular.test_model import table
 
 ROOT = Path(__file__).parent.parent.parent
-app = load_app()
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    frame = table()
-    frame.to_csv("train.csv", index=False)
-    frame.assign(paid=np.where(frame["y"] > 1, "yes", "no")).drop(columns="y").to_parquet(
-        "classes.parquet"
-    )
-    return tmp_path
 
 
 def fit_small(*more, code=0, source="train.csv", target="y"):
@@ -212,7 +193,7 @@ def test_exit_codes(arguments, code, message, here):
 
 
 def test_debug_raises(here):
-    result = CliRunner().invoke(app, ["--debug", "fit", "none.csv", "-t", "y"])
+    result = run("--debug", "fit", "none.csv", "-t", "y", code=1)
     assert isinstance(result.exception, ValueError)
 
 
@@ -267,10 +248,10 @@ def test_without_components_their_number_follows_from_the_rows(here):
     estimator = rflaf.load("model.skops").estimator
     assert estimator.n_components == "auto"
     assert estimator.components_.shape[1] == 500
-    assert sum(not member.layer.linear for member in estimator.members_) == 5
+    assert len(leading_team(estimator.members_)) == 5
     said = run("inspect", "model.skops").output
     assert "500 per member" in said
-    assert "5 × standardised columns" in said
+    assert re.search(r"5 models on (standardised|binned) columns", said)
 
 
 def test_plan_both_ways():
@@ -341,51 +322,6 @@ def test_any_names_and_values_make_the_round_trip(names, levels, tmp_path_factor
 def test_a_terminal_is_not_steered():
     assert plain("a\x1b[31mb\r") == "a\\x1b[31mb\\r"
     assert plain("[bold]x[/bold]") == "[bold]x[/bold]"
-
-
-# ---- demo
-
-
-def small_demo(monkeypatch, name="tiny"):
-    X, y = np.random.default_rng(0).normal(size=(2, 60, 3))[0], np.arange(60.0)
-    data = demo_command.DataSet(name, "a <script>set</script>", "regression", X, y)
-    monkeypatch.setattr(demo_command, "data_sets", lambda: [data])
-    monkeypatch.setattr(demo_command, "COMPONENTS", 20)
-
-
-def test_demo(here, monkeypatch):
-    small_demo(monkeypatch, "<script>alert(1)</script>\"'")
-    said = run("demo", "--out", "made/here").output
-    assert "RBFSampler" in said
-    (path,) = (here / "made" / "here").iterdir()
-    assert str(path.relative_to(here)) in said
-    page = path.read_text(encoding="utf-8")
-    assert page.count("<script") == 1, "the page's own"
-    assert "&lt;script&gt;alert(1)" in page
-    assert "The data: a &lt;script&gt;set&lt;/script&gt;." in page
-    for part in ("fixed tanh", "Effect of the main columns", "Learned activation"):
-        assert part in page
-    assert not re.search(r'(?:src|href)="(?!#|data:,")|url\(|@import', page)  # self-contained
-
-
-def test_the_demo_sets_are_what_they_say():
-    assert [(d.name, len(d.X), d.task) for d in demo_command.data_sets()] == [
-        ("diabetes", 442, "regression"),
-        ("digits", 1797, "classification"),
-        ("friedman1", 1000, "regression"),
-    ]
-    names = list(demo_command.data_sets()[0].X)
-    assert names[:3] == ["age", "sex", "body mass index"]
-    assert all(len(name) > 2 for name in names), "no s1 to s6"
-
-
-def test_braille_draws_what_it_is_given():
-    flat = braille([0.0, 1.0], [2.0, 2.0], width=4, height=3)
-    assert flat.count("⠉⠉⠉⠉") == 1
-    rising = braille([0.0, 1.0], [0.0, 1.0], width=2, height=2).splitlines()
-    assert rising[0][-2] == "⠀" != rising[0][-1]
-    assert rising[1][-2] != "⠀"
-    assert "1 ┤" in rising[0]
 
 
 # ---- the document

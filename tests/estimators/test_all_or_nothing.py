@@ -111,6 +111,10 @@ CASES = {
         lambda: RFLAFRegressor(**SMALL).partial_fit(X, Y),
         lambda model: model.partial_fit(OTHER[:110], Y[:110]),
     ),
+    "more rows with classes": (
+        lambda: RFLAFClassifier(**SMALL).partial_fit(X, LABELS),
+        lambda model: model.partial_fit(OTHER[:110], LABELS[:110]),
+    ),
     "a fit after more rows": (
         lambda: RFLAFRegressor(**SMALL).partial_fit(X, Y),
         lambda model: model.fit(OTHER, Y),
@@ -157,6 +161,8 @@ def count_calls(case, fitted=True):
     begin = make if fitted else lambda: type(model)(**model.get_params())
     again(begin())  # what is compiled or looked up once is so by now
     model = begin()
+    if fitted:
+        output(model)  # as below: what a model prepares for its predictions is there
     with Interrupt() as calls:
         again(model)
     return calls.count
@@ -293,10 +299,13 @@ def test_rows_that_are_added_again_after_an_interruption_count_once(error):
     shaken = RFLAFRegressor(**SMALL)
     rng = np.random.default_rng(3)
     interruptions = 0
+    steady.partial_fit(X, Y).partial_fit(X, Y)  # what is compiled or looked up once
+    steady = RFLAFRegressor(**SMALL)
     for x, y in chunks:
         with Interrupt() as calls:
             steady.partial_fit(x, y)
-        for k in rng.integers(1, calls.count + 1, 12):
+        # a model that has been interrupted has less to prepare
+        for k in rng.integers(1, round(0.9 * calls.count), 12):
             with pytest.raises(error), Interrupt(int(k), error):
                 shaken.partial_fit(x, y)
             interruptions += 1
@@ -312,7 +321,7 @@ def test_rows_that_are_added_again_after_an_interruption_count_once(error):
 
 def sums(model):
     """Over the rows that each member may see, and over those of its fold."""
-    return [part for pair in model._partial.fit.sums for part in pair]
+    return [part for pair in model._partial.fit.online.sums for part in pair]
 
 
 # ---- the keyboard
@@ -322,7 +331,8 @@ import os, pickle, signal, sys, threading, time
 import numpy as np
 from rflaf import RFLAFClassifier, RFLAFRegressor, RandomFeatures
 
-seed, seconds = int(sys.argv[1]), float(sys.argv[2])
+seed = int(sys.argv[1])
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever has started this
 rng = np.random.default_rng(seed)
 X = rng.standard_normal((300, 3))
 tables = [(X, X[:, 0] > 0), (2 * X + 1, X[:, 1] > 0)]
@@ -357,9 +367,9 @@ def strike():
 
 
 threading.Thread(target=strike, daemon=True).start()
-end, hit, old = time.monotonic() + seconds, [0, 0, 0], [0, 0, 0]
+hit, old = [0, 0, 0], [0, 0, 0]  # interruptions, and those that came before the end of the fit
 turn = 0
-while time.monotonic() < end:
+while min(hit) < 20 or min(old) < 3:
     which = turn % 3
     turn += 1
     model = models[which].fit(*tables[0])
@@ -378,21 +388,17 @@ while time.monotonic() < end:
         sys.exit(f"{type(model).__name__} has parts of both fits: {names}")
     hit[which] += struck
     old[which] += found == whole[which][0]
-print(*hit, *old)
 """
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_sigint_at_random_moments(seed):
-    """A child refits without an end, is interrupted without an end, and looks at its models."""
+    """A child refits and is interrupted many times, and looks at its models."""
     result = subprocess.run(
-        [sys.executable, "-c", CHILD, str(seed), "8"],
+        [sys.executable, "-c", CHILD, str(seed)],
         env={**os.environ, "PYTHONPATH": str(Path(PACKAGE).parent), "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert result.returncode == 0, result.stderr
-    counts = list(map(int, result.stdout.split()))
-    assert min(counts[:3]) >= 5  # interruptions of each of the three estimators,
-    assert min(counts[3:]) >= 1  # and those that came before the end of the fit

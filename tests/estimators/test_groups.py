@@ -7,7 +7,7 @@ import pytest
 
 from rflaf.bases import RBF
 from rflaf.fitting import FitSettings
-from rflaf.fitting.members import even_folds, held_groups, plan_folds
+from rflaf.fitting.folds import even_folds, held_out_groups, plan_folds
 from rflaf.rows import ArrayRows, Blocks
 from tests.estimators.conftest import classifier, regressor
 
@@ -62,11 +62,14 @@ def test_the_member_that_judges_a_row_has_seen_nothing_of_its_group(patients):
 
 def test_the_score_is_that_of_new_groups(patients):
     X, y, group, new_X, new_y = patients
-    model = regressor(n_members=3, n_components=80, max_iter=20)
-    known = model.fit(X, y)
-    assert known.oof_score_ > known.score(new_X, new_y) + 0.25  # far too good
-    honest = model.fit(X, y, groups=group)
-    assert honest.oof_score_ == pytest.approx(honest.score(new_X, new_y), abs=0.2)
+    too_good, honest = [], []
+    for seed in range(3):  # fifty groups leave much to chance
+        model = regressor(n_members=3, n_components=80, max_iter=20, random_state=seed)
+        for keys, found in ((None, too_good), (group, honest)):
+            model.fit(X, y, groups=keys)
+            found.append(model.oof_score_ - model.score(new_X, new_y))
+    assert np.mean(too_good) > 0.25
+    assert abs(np.mean(honest)) < 0.2
 
 
 def test_one_member_holds_whole_groups_out(patients):
@@ -152,33 +155,33 @@ def test_a_class_that_is_in_one_group_only(patients):
 )
 def test_folds_are_as_even_as_groups_allow(sizes):
     sample, group = sample_of(sizes)
-    plan = plan_folds(sample, SETTINGS)
-    fold = plan.folds(sample.keys)
+    folds = plan_folds(sample, SETTINGS)
+    fold = folds(sample.keys)
     assert all(len(set(fold[group == one])) == 1 for one in range(len(sizes)))
     counts = np.bincount(fold)
-    assert plan.held == list(range(3))
+    assert folds.of_member == list(range(3))
     assert counts.min() > 0
     # no fold has more than another but for its smallest group: none could be moved with a gain
     largest = counts.argmax()
     assert counts.max() - counts.min() <= min(np.array(sizes)[group][fold == largest])
     one = plan_folds(sample, replace(SETTINGS, n_members=1))
-    held = one.folds(sample.keys) == 1
-    assert one.held == [1]
+    held = one(sample.keys) == 1
+    assert one.of_member == [1]
     assert 0 < held.sum() < len(group)
     assert held.sum() <= max(150, min(sizes))
 
 
 def test_each_group_has_one_fold_and_one_side():
     assert sorted(even_folds(np.array([4, 4]), 2)) == [0, 1]
-    np.testing.assert_array_equal(held_groups(np.array([90, 10]), 10.0), [False, True])
-    np.testing.assert_array_equal(held_groups(np.array([60, 50]), 10.0), [False, True])
-    np.testing.assert_array_equal(held_groups(np.array([3, 4]), 100.0), [True, False])
+    np.testing.assert_array_equal(held_out_groups(np.array([90, 10]), 10.0), [False, True])
+    np.testing.assert_array_equal(held_out_groups(np.array([60, 50]), 10.0), [False, True])
+    np.testing.assert_array_equal(held_out_groups(np.array([3, 4]), 100.0), [True, False])
 
 
 def test_groups_outside_of_the_sample_have_one_fold():
     sample, group = sample_of([3] * 200)
     part = sample.where(group < 60)
-    fold = plan_folds(part, SETTINGS).folds(sample.keys)
+    fold = plan_folds(part, SETTINGS)(sample.keys)
     assert all(len(set(fold[group == one])) == 1 for one in range(200))
 
 

@@ -87,6 +87,42 @@ def test_plot_activation(friedman):
     pyplot.close("all")
 
 
+def test_plot_warps(friedman):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    X, y, _, _ = friedman
+    model = regressor(input_form="bins", metric="diagonal").fit(X, y)
+    axes = model.plot_warps()
+    assert len(axes) == 6
+    important = np.argsort(-model.feature_importances_)[:6]
+    assert [ax.get_xlabel() for ax in axes] == [f"x{j}" for j in important]
+    for ax, j in zip(axes, important):
+        edges, heights = ax.lines[0].get_data()
+        assert (np.diff(heights) >= 0).all()
+        assert (edges.min(), edges.max()) == (X[:, j].min(), X[:, j].max())
+    (alone,) = model.plot_warps([3])
+    assert alone.get_xlabel() == "x3"
+    with pytest.raises(ValueError, match=r"'columns' must be cut into bins: .* Got \[10\]"):
+        model.plot_warps([10])
+    with pytest.raises(ValueError, match="needs binned inputs"):
+        regressor().fit(X, y).plot_warps()
+    pyplot.close("all")
+
+
+def test_warps_of_members_with_bins_of_their_own(rng):
+    """Means of a target by level are a member's own, and so are the edges of its bins."""
+    pandas = pytest.importorskip("pandas")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    level = rng.integers(0, 300, 600)
+    X = pandas.DataFrame({"level": [f"level {k}" for k in level], "a": rng.standard_normal(600)})
+    y = np.sin(2 * X["a"]) + 0.1 * rng.standard_normal(600)
+    model = regressor(input_form="bins", metric="diagonal", n_members=5).fit(X, y)
+    assert len({len(member.layer.form.bins.edges) for member in model.members_}) > 1
+    names = [ax.get_xlabel() for ax in model.plot_warps()]
+    assert names[0] == "a"
+    assert len(names) == 2
+    pyplot.close("all")
+
+
 def test_summary(friedman):
     X, y, _, _ = friedman
     text = regressor(alpha=0.125).fit(X, y).summary()

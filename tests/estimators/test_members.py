@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from rflaf.inputs.form import FORMS
+from rflaf.inputs.forms import FORMS
 from rflaf.rows import Blocks
 from tests.estimators.conftest import classifier, regressor
 

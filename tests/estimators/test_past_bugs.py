@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rflaf import RandomFeatures, RFLAFClassifier, RFLAFRegressor
+from rflaf import RandomFeatures, RFLAFClassifier, RFLAFRegressor, rules
 from tests.estimators.conftest import classifier, regressor
 
 
@@ -113,9 +113,7 @@ def test_a_constant_target_without_an_intercept(rng):
 
 def test_few_rows_of_the_sample_count(monkeypatch, rng):
     """Most classes have no weight, and only about twenty rows of the sample are left."""
-    from rflaf.fitting import budget
-
-    monkeypatch.setattr(budget, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(rules, "SAMPLE_ROWS", 1000)
     X = rng.standard_normal((3000, 2))
     y = np.where(np.arange(3000) % 50 == 0, 1 + (X[:, 0] > 0), 0)
     model = RFLAFClassifier(20, max_iter=2, class_weight={0: 0}, random_state=0).fit(X, y)

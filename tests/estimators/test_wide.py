@@ -1,6 +1,6 @@
 """solver='cg': the regressor without a Gram matrix."""
 
-from dataclasses import replace
+import sys
 
 import numpy as np
 import pytest
@@ -8,13 +8,14 @@ from sklearn.datasets import make_friedman1
 from sklearn.utils import check_random_state
 
 from rflaf import RFLAFRegressor
-from rflaf.fitting import budget, regression
+from rflaf.fitting import budget
 from rflaf.fitting.budget import takes_cg
-from rflaf.fitting.members import learn_members
+from rflaf.inputs.forms import FORMS
 from rflaf.projection import draw
 from rflaf.rows import Blocks
 from rflaf.solvers.features import apply_metric
 
+FIT = sys.modules["rflaf.fitting.fit"]  # the package has a function of this name
 FAST = {
     "n_components": 120, "max_iter": 4, "n_members": 1, "input_form": "raw", "random_state": 0
 }  # fmt: skip
@@ -48,7 +49,8 @@ def test_penalty_noise_and_seed(friedman):
     X, y, X_test, y_test = friedman
     first, second = (RFLAFRegressor(solver="cg", **FAST).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(first.coef_, second.coef_)
-    assert first.alpha_ in [record["alpha"] for record in first.alpha_path_]
+    tried = [record["alpha"] for record in first.alpha_path_]
+    assert min(tried) <= first.alpha_ <= max(tried)
     assert 0.3 < first.noise_ < 3
     assert first.score(X_test, y_test) > 0.8
     assert len(first.history_) > 0
@@ -57,7 +59,7 @@ def test_penalty_noise_and_seed(friedman):
 def test_what_it_cannot_do(friedman):
     X, y, _, _ = friedman
     model = RFLAFRegressor(solver="cg", **FAST)
-    with pytest.raises(ValueError, match=r"partial_fit needs solver 'auto' or 'ridge'. Got 'cg'"):
+    with pytest.raises(ValueError, match=r"partial_fit takes solver 'auto' or 'ridge'. Got 'cg'"):
         model.partial_fit(X, y)
     with pytest.raises(ValueError, match=r"solver='cg' takes n_members=1. Got n_members=2"):
         model.set_params(n_members=2).fit(X, y)
@@ -72,6 +74,17 @@ def test_it_has_one_member_unless_told_otherwise(friedman):
     np.testing.assert_allclose(std, model.noise_)
     assert np.mean(np.abs(prediction - y_test) < 1.96 * std) > 0.85
     assert 0.5 < model.oof_score_ < 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_every_form_of_the_inputs(friedman, form, outputs):
+    X, y, X_test, _ = friedman
+    Y = y if outputs == 1 else np.column_stack([y, X[:, 0] - y])
+    options = {**FAST, "input_form": form, "alpha": 1e-2}
+    ridge, cg = (RFLAFRegressor(solver=solver, **options).fit(X, Y) for solver in ("ridge", "cg"))
+    expected, got = ridge.predict(X_test), cg.predict(X_test)
+    assert np.linalg.norm(got - expected) < 1e-2 * np.linalg.norm(expected - expected.mean(0))
 
 
 @pytest.mark.parametrize("n", [1, 5, 40])
@@ -113,12 +126,12 @@ def test_the_scale_of_the_metric_is_chosen_at_full_width(friedman, monkeypatch):
     """What is stored agrees with what the weights were found for, and "none" is left alone."""
     X, y, X_test, y_test = friedman
 
-    def learn_too_small(*arguments):
-        (seat,), path = learn_members(*arguments)
-        layer = seat.layer.scaled(0.5, X, np.random.default_rng(0))
-        return [replace(seat, layer=layer)], path
+    learn_layers = FIT.learn_layers
 
-    monkeypatch.setattr(regression, "learn_members", learn_too_small)
+    def learn_too_small(*arguments):
+        return [each.scaled(0.5, X, np.random.default_rng(0)) for each in learn_layers(*arguments)]
+
+    monkeypatch.setattr(FIT, "learn_layers", learn_too_small)
     model = RFLAFRegressor(solver="cg", **FAST).fit(X, y)
     tried = [record["scale"] for record in model.alpha_path_]
     assert {1.0, 1.25} <= set(tried)

@@ -7,25 +7,23 @@ import numpy as np
 import pytest
 
 from rflaf.bases import RBF
-from rflaf.fitting import (
-    FitSettings,
-    extend_regression,
-    fit_classification,
-    fit_regression,
-)
-from rflaf.fitting.judged import TargetScale
+from rflaf.fitting import FitSettings, extend, fit
+from rflaf.inputs.forms import Standardised
+from rflaf.losses import Logistic, SquaredError
 from rflaf.rows import ArrayRows
 from rflaf.rows.sample import fold_keys
+from tests.fitting.conftest import sample_of
 
 SETTINGS = FitSettings(
     n_components=15,
     basis=RBF(8),
     seed=3,
     metric="diagonal",
-    input_form="raw",
+    input_form=Standardised,
     max_iter=2,
     n_members=2,
 )
+ONLINE = dataclasses.replace(SETTINGS, online=True)
 
 
 @pytest.fixture
@@ -34,29 +32,29 @@ def arrays(rng):
     return x, np.sin(2 * x[:, 0]) + 7, rng.uniform(0, 2, 400) * (rng.random(400) < 0.8)
 
 
-def bits(fit):
-    return {field.name: pickle.dumps(getattr(fit, field.name)) for field in dataclasses.fields(fit)}
+def bits(found):
+    names = [field.name for field in dataclasses.fields(found)]
+    return {name: pickle.dumps(getattr(found, name)) for name in names}
 
 
-def test_nothing_that_is_given_is_changed(arrays):
+@pytest.mark.parametrize("classes", [False, True], ids=["numbers", "classes"])
+def test_nothing_that_is_given_is_changed(arrays, classes):
     x, y, weights = arrays
-    before = [part.copy() for part in arrays]
-    settings = pickle.dumps(SETTINGS)
-    first = fit_regression(ArrayRows(x, y, weights), SETTINGS, keep_sums=True)
-    classes = fit_classification(ArrayRows(x, (y > 7).astype(int), weights), SETTINGS)
+    y, loss = ((y > 7).astype(int), Logistic()) if classes else (y, SquaredError())
+    given = x, y, weights
+    before = [part.copy() for part in given]
+    settings, plain = pickle.dumps(ONLINE), pickle.dumps(loss)
+    first = fit(ArrayRows(*given), loss, ONLINE)
     known = bits(first)
-    extend_regression(first, ArrayRows(x[:50], y[:50], weights[:50], first=400), SETTINGS)
-    assert bits(first) == known
-    assert pickle.dumps(SETTINGS) == settings
-    for part, old in zip(arrays, before, strict=True):
+    more = extend(first, ArrayRows(x[:50], y[:50], weights[:50], first=400), ONLINE)
+    assert bits(first) == known != bits(more)
+    assert (pickle.dumps(ONLINE), pickle.dumps(loss)) == (settings, plain)
+    for part, old in zip(given, before, strict=True):
         np.testing.assert_array_equal(part, old)
+    member = first.members[0]
     for result in (
-        first,
-        classes,
-        SETTINGS,
-        first.members[0],
-        first.members[0].layer,
-        first.target,
+        *(first, ONLINE, first.loss, first.online, first.online.folds),
+        *(member, member.layer, member.layer.form),
     ):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(result, dataclasses.fields(result)[0].name, None)
@@ -64,8 +62,8 @@ def test_nothing_that_is_given_is_changed(arrays):
 
 def test_the_seed_decides(arrays):
     rows = ArrayRows(*arrays)
-    one, same = (fit_regression(rows, SETTINGS) for _ in range(2))
-    other = fit_regression(rows, dataclasses.replace(SETTINGS, seed=4))
+    one, same = (fit(rows, SquaredError(), SETTINGS) for _ in range(2))
+    other = fit(rows, SquaredError(), dataclasses.replace(SETTINGS, seed=4))
     assert bits(one) == bits(same)
     assert not np.array_equal(one.members[0].coef, other.members[0].coef)
 
@@ -73,15 +71,15 @@ def test_the_seed_decides(arrays):
 def test_rows_that_are_added_are_those_of_one_sum(arrays):
     """The folds go on with the numbers of the rows; the layer stays that of the first."""
     x, y, weights = arrays
-    first = fit_regression(ArrayRows(x[:250], y[:250], weights[:250]), SETTINGS, keep_sums=True)
+    first = fit(ArrayRows(x[:250], y[:250], weights[:250]), SquaredError(), ONLINE)
     more = first
     for a, b in ((250, 251), (251, 400)):
         rows = ArrayRows(x[a:b], y[a:b], weights[a:b], first=a)
-        more = extend_regression(more, rows, SETTINGS)
+        more = extend(more, rows, ONLINE)
     assert more.rows_seen == 400
-    assert more.first_rows == first.first_rows
-    fold = first.plan.folds(fold_keys(SETTINGS.seed, 0, 400))
-    for k, (member, pair) in enumerate(zip(more.members, more.sums, strict=True)):
+    assert more.online.first_rows == first.online.first_rows
+    fold = first.online.folds(fold_keys(SETTINGS.seed, 0, 400))
+    for k, (member, pair) in enumerate(zip(more.members, more.online.sums, strict=True)):
         layer = member.layer
         assert layer is first.members[k].layer
         assert sum(part.rows for part in pair) == np.count_nonzero(weights)
@@ -94,22 +92,27 @@ def test_rows_that_are_added_are_those_of_one_sum(arrays):
 
 def test_targets_in_their_own_units(rng):
     y, weights = rng.standard_normal((90, 2)) * [1, 50] + [3, -8], rng.uniform(0.1, 2, 90)
-    target = TargetScale.of(y, weights, fit_intercept=True)
+
+    def scaled(y, fit_intercept):
+        sample = dataclasses.replace(sample_of(np.zeros((90, 1)), y, 0), weights=weights)
+        loss = SquaredError().opened(sample, fit_intercept)
+        return loss, loss.encode(y, weights)[0]
+
+    loss, target = scaled(y, True)
     share = weights / weights.sum()
-    np.testing.assert_allclose(share @ target.scaled(y), 0, atol=1e-12)
-    np.testing.assert_allclose(share @ target.scaled(y) ** 2, 1)
-    raw = TargetScale.of(y, weights, fit_intercept=False)
-    np.testing.assert_array_equal(raw.mean, 0)
-    flat = TargetScale.of(np.full(90, 0.1), weights, fit_intercept=True)
-    np.testing.assert_array_equal(flat.scaled(np.full(90, 0.1)), 0)  # exactly
+    np.testing.assert_allclose(share @ target, 0, atol=1e-12)
+    np.testing.assert_allclose(share @ target**2, 1)
+    np.testing.assert_array_equal(scaled(y, False)[0].mean, 0)
+    flat, constant = scaled(np.full(90, 0.1), True)
+    np.testing.assert_array_equal(constant, 0)  # exactly
     assert flat.single
-    assert not target.single
+    assert not loss.single
 
 
 def test_units_of_the_target_come_back(arrays):
     x, y, weights = arrays
-    plain = fit_regression(ArrayRows(x, y, weights), SETTINGS)
-    large = fit_regression(ArrayRows(x, 1e6 * y - 5, weights), SETTINGS)
+    plain = fit(ArrayRows(x, y, weights), SquaredError(), SETTINGS)
+    large = fit(ArrayRows(x, 1e6 * y - 5, weights), SquaredError(), SETTINGS)
     for one, other in zip(plain.members, large.members, strict=True):
         assert other.alpha == pytest.approx(one.alpha)
         np.testing.assert_allclose(other.coef, 1e6 * one.coef, rtol=1e-4)

@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from rflaf import RFLAFClassifier, RFLAFRegressor
-from rflaf.fitting import regression
+from rflaf.fitting import solving
 from rflaf.runtime.threads import _one_blas_thread, use_threads
 
 
@@ -41,13 +41,13 @@ def model(**options):
 def seen(monkeypatch):
     """What BLAS has inside fits, where the rows are solved for."""
     found = []
-    solve = regression._solve
+    solve = solving.solve_sums
 
     def watched(*arguments):
         found.append(set(blas()))
         return solve(*arguments)
 
-    monkeypatch.setattr(regression, "_solve", watched)
+    monkeypatch.setattr(solving, "solve_sums", watched)
     return found
 
 
@@ -65,7 +65,7 @@ def test_after_a_fit_that_fails(rows, error, monkeypatch):
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(regression, "_solve", fail)
+    monkeypatch.setattr(solving, "solve_sums", fail)
     with pytest.raises(error):
         model().fit(*rows)
     assert set(blas()) == {2}

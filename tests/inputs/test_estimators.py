@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import rflaf
 from rflaf import RFLAFClassifier, RFLAFRegressor
+from rflaf.inputs import ColumnEncoder
 from rflaf.rows import Blocks
 from tests.inputs.conftest import SMALL, mixed_frame, spoilt_rows
 
@@ -43,12 +44,25 @@ def test_it_learns_from_all_columns(fitted):
     assert (low < high).all()
 
 
-def test_importances_are_sums_over_what_a_column_became(fitted):
-    _, y = mixed_frame()
+def test_importances_are_sums_over_what_a_column_became():
+    frame, y = mixed_frame()
+    frame = frame.drop(columns="zone")  # of many levels: its means are learned with the model
+    model = regressor().fit(frame, y)
+    encoder = ColumnEncoder().fit(frame)
+    plain = regressor().fit(encoder.transform(frame), y)
+    shares = np.bincount(encoder.origin_, plain.feature_importances_, minlength=5)
+    np.testing.assert_allclose(model.feature_importances_, shares)
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_a_column_of_many_levels_has_its_importance(members):
+    """All of the target is in it, whichever place its means have among the inputs."""
     frame, _ = mixed_frame()
-    plain = regressor().fit(fitted.encoder_.fit_transform(frame, y), y)
-    shares = np.bincount(fitted.encoder_.origin_, plain.feature_importances_, minlength=6)
-    np.testing.assert_allclose(fitted.feature_importances_, shares)
+    zone = frame["zone"].str[1:].astype(int).to_numpy()
+    for y in (np.sin(zone), np.column_stack([np.sin(zone), np.cos(zone)])):
+        model = regressor(n_members=members, n_components=60).fit(frame, y)
+        assert model.feature_importances_.argmax() == list(frame).index("zone")
+        assert model.feature_importances_.max() > 0.8
 
 
 def test_polars_and_blocks_of_rows_give_the_same(fitted):

@@ -159,8 +159,7 @@ def test_columns_and_their_origin():
     np.testing.assert_array_equal(found(x, mixed)[1::2], found(x, fold)[1::2])
     done = found.published()
     np.testing.assert_array_equal(done(x), made)
-    with pytest.raises(ValueError, match="no means without fold"):
-        done(x, fold)
+    np.testing.assert_array_equal(done(x, fold), made)  # no row of these folds was learned from
 
 
 def test_shrinkage_follows_the_rows_of_a_level():
@@ -170,3 +169,18 @@ def test_shrinkage_follows_the_rows_of_a_level():
     assert prior[0] == pytest.approx(1003 / 1001)
     assert means[0, 0] == pytest.approx(1.0, abs=0.01)
     assert prior[0] < means[1, 0] < 2.5
+
+
+def test_levels_of_one_fold_may_be_left_out():
+    """Their own rows were shown the common mean, and so are new ones."""
+    x, targets, _, fold = rows(5)
+    weights = np.ones(len(x))
+    fold[x[:, 1] == 2] = 1
+    fold[x[:, 1] == 3] = np.arange(np.count_nonzero(x[:, 1] == 3)) % 2
+    every, some = (learn_means(x, CODED, targets, weights, fold, least) for least in (1, 2))
+    both = every.tables[0][:, 0], some.tables[0][:, 0]
+    common = every.tables[0][-1, 0]
+    assert abs(both[0][2] - common) > 1e-3
+    assert both[1][2] == common
+    assert both[1][3] == both[0][3] != common
+    np.testing.assert_array_equal(every(x, fold), some(x, fold))

@@ -69,8 +69,8 @@ def with_activation(model, name, rng):
 
     def other(member):
         sigma = Activation(basis, rng.standard_normal(9) if basis.learnable else None)
-        seat = replace(member.seat, layer=replace(member.layer, activation=sigma))
-        return replace(member, seat=seat, intercept=np.zeros_like(member.intercept))
+        layer = replace(member.layer, activation=sigma)
+        return replace(member, layer=layer, intercept=np.zeros_like(member.intercept))
 
     model = with_members(model, other)
     size = np.abs(model.decision_function(data()[0])).max() / 3

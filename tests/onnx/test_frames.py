@@ -8,7 +8,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rflaf import RFLAFClassifier, RFLAFRegressor
+from rflaf import RFLAFClassifier, RFLAFRegressor, rules
 from rflaf.inputs import ColumnEncoder
 from rflaf.onnx import export, inputs
 from tests.inputs.conftest import mixed_frame, spoilt_rows
@@ -41,6 +41,54 @@ def test_categories_gaps_and_dates(dtype, tmp_path):
     assert_close(got, model.predict(rows))
     other = results(path, inputs(model, pl.from_pandas(frame[:9]), dtype=dtype))["prediction"]
     assert_close(other, model.predict(frame[:9]))
+
+
+def many_levels(n=600):
+    """A column of 80 levels with gaps, one of 40 without, and a number; targets and classes."""
+    rng = np.random.default_rng(2)
+    street, town = rng.integers(0, 80, n), rng.integers(0, 40, n)
+    frame = pd.DataFrame(
+        {
+            "street": np.where(rng.random(n) < 0.05, None, [f"Straße {k}" for k in street]),
+            "size": rng.normal(size=n).astype(np.float32),
+            "town": [f"t{k}" for k in town],
+        }
+    )
+    y = np.sin(street) + np.cos(town) * frame["size"].to_numpy()
+    return frame, np.column_stack([y, 100 * np.cos(street) - 50]), np.digitize(y, [-0.5, 0.5])
+
+
+def strange_levels(frame):
+    """Rows with levels that the fit has not seen, and none, in either column or both."""
+    rows = frame[:60].copy()
+    for k, (street, town) in enumerate([("?", "t1"), ("Straße 1", "?"), (None, None), ("?", "?")]):
+        rows.loc[k, ["street", "town"]] = street, town
+    return rows
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float64", 1e-9)])
+@pytest.mark.parametrize("form", ["auto", "ranks", "bins"])
+def test_means_of_many_levels(dtype, tolerance, form, tmp_path, monkeypatch):
+    """Each member has its own: codes go in, and as many tables as members."""
+    if dtype == "float64":  # layers in float64 too, or predict itself would be no more exact
+        monkeypatch.setattr(rules, "LEARNABLE_ROWS", np.inf)
+    frame, targets, classes = many_levels()
+    rows, path = strange_levels(frame), tmp_path / "model.onnx"
+    given = {**SMALL, "n_members": 3, "input_form": form}
+    model = RFLAFRegressor(**given).fit(frame, targets)
+    first, second, _ = (member.layer.means.tables[0] for member in model.members_)
+    assert first.shape == (82, 2)
+    assert not np.array_equal(first, second)
+    export(model, path, dtype=dtype, check=rows)
+    got = results(path, inputs(model, rows, dtype=dtype))["prediction"]
+    for mine, expected in zip(got.T, model.predict(rows).T, strict=True):
+        assert np.abs(mine - expected).max() <= tolerance * np.abs(expected).max()
+    assert model.predict(rows).std(axis=0).min() > 0.1
+    for labels in (classes, classes > 0):
+        model = RFLAFClassifier(**given).fit(frame, labels)
+        export(model, path, dtype=dtype, check=rows)
+        got = results(path, inputs(model, rows, dtype=dtype))["probabilities"]
+        assert np.abs(got - model.predict_proba(rows)).max() <= tolerance
 
 
 def test_inputs_by_hand(tmp_path):

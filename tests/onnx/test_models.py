@@ -13,10 +13,9 @@ from scipy import sparse
 
 from rflaf import Activation, RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.bases import FIXED_ACTIVATIONS, RBF, Fixed, Polynomial
-from rflaf.inputs.form import FORMS, measure_inputs
+from rflaf.inputs.forms import FORMS
 from rflaf.onnx import export
 from rflaf.onnx.activations import FORMULAS, add_activation
-from rflaf.onnx.forms import add_inputs
 from rflaf.onnx.graph import Graph
 from rflaf.solvers.features import as_array
 from tests.conftest import ALL_BASES
@@ -97,29 +96,43 @@ def columns():
     return x
 
 
-@pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize("kept", [[0, 1, 2, 3, 4, 5, 6, 7], [0, 4], [2, 3]])
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        *((name, kept) for name in FORMS for kept in ([0, 1, 2, 3, 4, 5, 6, 7], [0, 4])),
+        ("raw", [2, 3]),  # others have nothing to offer columns of few values
+        ("ranks", [2, 3]),
+    ],
+)
 def test_form_of_the_inputs_is_that_of_the_model(name, kept):
     """To rounding, at the knots and beyond them, too."""
     x = columns()[:, kept]
-    form = replace(measure_inputs(x, np.ones(len(x))), name=name)
+    form = FORMS[name].learn(x, np.ones(len(x)))
     graph = Graph("float64")
     graph.input("X", "float64", "n", x.shape[1])
-    made, order = add_inputs(graph, form, "X")
+    made, order = form.export(graph, "X")
     graph.output("made", made, np.float64, "n", len(order))
     model = graph.model("test", "0")
     onnx.checker.check_model(model, full_check=True)
     far = x[:20] * np.array([[30.0], [-1e8], [1e280], [-1e280]]).repeat(5, axis=0)
     at_knots = np.repeat(x[:1], 65, axis=0)
-    for j, knots in zip(form.ranked, form.knots, strict=True):
+    for j in range(x.shape[1]):
+        knots = _knots(form, j)
         at_knots[: len(knots), j] = knots
-        if form.name == "bins":
-            edges = form.bins.low[form.bins.column == j]
-            at_knots[: len(edges), j] = edges
     rows = np.concatenate([x, far, at_knots, np.nextafter(at_knots, np.inf)])
     got = session(model.SerializeToString()).run(["made"], {"X": rows})[0]
     expected = as_array(form(rows, np.float64))[:, order]
     np.testing.assert_allclose(got, expected, rtol=1e-14, atol=1e-14)
+
+
+def _knots(form, j):
+    """Where the results of a column change their slope."""
+    if form.name == "bins":
+        return form.bins.low[form.bins.column == j]
+    curves = getattr(form, "curves", None)
+    if curves is None or j not in curves.columns:
+        return []
+    return curves.knots[curves.columns.tolist().index(j)]
 
 
 # ---- the estimators -----------------------------------------------------------------------------
@@ -196,16 +209,16 @@ def test_columns_of_every_kind(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_teams_and_their_weights(dtype, mixed, tmp_path):
-    X, y = data()
+def test_teams_and_their_weights(dtype, two_teams, tmp_path):
+    X, y = two_teams
+    X = X.astype(np.float32).astype(np.float64)
     path = tmp_path / "model.onnx"
     model = RFLAFRegressor(**SMALL).fit(X, y)
-    assert {member.seat.team for member in model.members_} == {0, 1, 2}
-    assert len({member.weight for member in model.members_}) == 3
+    assert len({(member.layer.form.smooth, member.weight) for member in model.members_}) == 2
     export(model, path, dtype=dtype, check=X)
     assert_close(run(path, X, dtype)["prediction"], model.predict(X))
     model = RFLAFClassifier(**SMALL).fit(X, np.digitize(y, [-0.5, 0.5]))
-    assert {member.seat.team for member in model.members_} == {0, 1, 2}
+    assert {member.layer.form.smooth for member in model.members_} == {True, False}
     export(model, path, dtype=dtype, check=X)
     assert_same_classes(path, model, X, dtype)
 

@@ -6,7 +6,8 @@ from scipy import sparse
 
 from rflaf import RFLAFRegressor
 from rflaf.estimators.validation import InputCheck
-from rflaf.fitting.classes import ClassTally
+from rflaf.losses import SquaredError
+from rflaf.losses.classes import ClassTally
 from rflaf.rows import ArrayRows, Arrays, Blocks, Parquet, SourceRows
 from rflaf.rows.sample import FOLD, SAMPLE, row_keys
 
@@ -18,7 +19,7 @@ WEIGHTS = _rng.uniform(0, 2, N) * (_rng.random(N) < 0.9)
 
 
 def check():
-    return InputCheck(RFLAFRegressor, classes=False)
+    return InputCheck(RFLAFRegressor, SquaredError())
 
 
 def in_memory(tmp_path, X=X):

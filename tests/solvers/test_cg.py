@@ -11,7 +11,8 @@ from rflaf.runtime import threads
 from rflaf.solvers import layer as layer_module
 from rflaf.solvers.cg import WideProblem, WideSettings, solve_cg
 from rflaf.solvers.features import KeptBlocks, features, project
-from rflaf.solvers.layer import Layer, RowPart
+from rflaf.solvers.layer import Layer
+from rflaf.solvers.parts import RowPart
 from rflaf.solvers.preconditioner import SampledRows
 from rflaf.solvers.ridge import NormalEquations
 
@@ -31,14 +32,10 @@ def data(rng):
     return x, y, w, rng.uniform(0.2, 2, N)
 
 
-def as_it_is(block):
-    return block
-
-
 def part(x, y, weights=None, step=250):
     """Rows in blocks of `step`, for a number of bytes in which to keep features."""
     rows = ArrayRows(x, y, np.ones(len(y)) if weights is None else weights)
-    return lambda room: RowPart(rows, as_it_is, step, KeptBlocks(room))
+    return lambda room: RowPart(rows, step, KeptBlocks(room))
 
 
 def exact(sigma, x, y, w, weights, alpha, fit_intercept=True):

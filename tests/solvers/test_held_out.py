@@ -7,10 +7,10 @@ from scipy import sparse
 from rflaf import fused
 from rflaf.bases import RBF, BSpline, get_basis
 from rflaf.fused import held_out as compiled_rows
+from rflaf.rows import Block
 from rflaf.runtime.threads import at_most
 from rflaf.solvers.features import FeatureOverflow, Workspace
-from rflaf.solvers.sketches import Sketch, held_out_loss, is_compiled, plain_held_out_loss
-from rflaf.solvers.starts import SketchRidge, _plain_loss
+from rflaf.solvers.sketches import PlainHeldOut, Sketch, held_out_loss, sketch_ridge
 
 BASES = [
     RBF(9),
@@ -24,9 +24,16 @@ def make_sketch(rng, *, d=4, m=23, fit=90, held=61, outputs=1, weighted=False):
     def rows(n):
         x = rng.standard_normal((n, d)).astype(np.float32)
         y = np.column_stack([np.sin(2 * x[:, k % d]) + x[:, 1] for k in range(outputs)])
-        return x, y.astype(np.float32), rng.uniform(0.2, 2, n) if weighted else np.ones(n)
+        weights = rng.uniform(0.2, 2, n) if weighted else np.ones(n)
+        return Block(0, x, y.astype(np.float32), weights)
 
-    return Sketch(*rows(fit), *rows(held), rng.standard_normal((d, m)).astype(np.float32))
+    return Sketch(rows(fit), rows(held), rng.standard_normal((d, m)).astype(np.float32))
+
+
+def in_double(sketch):
+    """The same rows for NumPy's way."""
+    sides = (side._replace(x=side.x.astype(np.float64)) for side in sketch[:2])
+    return Sketch(*sides, sketch.projection.astype(np.float64))
 
 
 def make_sigma(basis, rng):
@@ -47,9 +54,11 @@ def agree(found, expected, tol=2e-4):
 def test_loss_and_gradients(basis, outputs, weighted, fit_intercept, learn_metric, rng):
     sketch = make_sketch(rng, outputs=outputs, weighted=weighted)
     sigma, metric = make_sigma(basis, rng), rng.uniform(0.3, 1.5, 4)  # some of Z is outside
-    assert is_compiled(sigma, sketch)
-    given = sigma, metric, 0.02, sketch, fit_intercept, learn_metric
-    agree(held_out_loss(*given), plain_held_out_loss(*given, Workspace()))
+    found, expected = (
+        held_out_loss(sigma, metric, 0.02, each, fit_intercept, learn_metric)
+        for each in (sketch, in_double(sketch))
+    )
+    agree(found, expected)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
@@ -82,14 +91,16 @@ def test_memory_that_served_larger_sketches_does_not_matter(rng):
 def test_losses_of_penalties(weighted, sparse_rows, rng):
     sketch, sigma = make_sketch(rng, outputs=2, weighted=weighted), make_sigma(RBF(9), rng)
     if sparse_rows:
-        thin = {name: sparse.csr_array(getattr(sketch, name)) for name in ("x_fit", "x_held")}
-        sketch = sketch._replace(**thin)
+        sides = (side._replace(x=sparse.csr_array(side.x)) for side in sketch[:2])
+        sketch = Sketch(*sides, sketch.projection)
     metric = np.full(4, 0.5)
     for fit_intercept in (True, False):
-        ridge = SketchRidge(sigma, metric, sketch, fit_intercept)
-        plain = _plain_loss(sigma, metric, sketch, fit_intercept)
+        ridge, plain = (
+            sketch_ridge(sigma, metric, each, fit_intercept)[0]
+            for each in (sketch, in_double(sketch))
+        )
         for alpha in (1e-3, 1e-1, 10.0):
-            assert ridge.loss(alpha) == pytest.approx(plain(alpha), rel=1e-3)
+            assert ridge.loss(alpha) == pytest.approx(plain.loss(alpha), rel=1e-3)
 
 
 def test_equal_features_without_a_penalty(rng):
@@ -109,7 +120,7 @@ def test_features_that_overflow(value, rng):
         sketch, sigma = make_sketch(rng), fused.basis_layout(basis).table(a)
     with pytest.raises(FeatureOverflow):
         held_out_loss(sigma, np.full(4, 0.5), 0.1, sketch)
-    assert SketchRidge(sigma, np.full(4, 0.5), sketch, True).loss(0.1) == np.inf
+    assert sketch_ridge(sigma, np.full(4, 0.5), sketch, True)[0].loss(0.1) == np.inf
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
@@ -118,16 +129,18 @@ def test_rows_held_out_that_overflow(far, weight, rng):
     """A loss that is no number would win over none, and none over it."""
     basis = BSpline(8, extrapolate="linear")
     sketch, sigma = make_sketch(rng), make_sigma(basis, rng)
-    x, weights = sketch.x_held.copy(), sketch.weights_held.copy()
-    x[0], weights[0] = [far, -far, far, -far], weight
-    sketch = sketch._replace(x_held=x, weights_held=weights)
-    loss = SketchRidge(sigma, np.full(4, 0.5), sketch, True).loss(0.1)
+    held_out = sketch.held_out
+    held_out.x[0], held_out.weights[0] = [far, -far, far, -far], weight
+    loss = sketch_ridge(sigma, np.full(4, 0.5), sketch, True)[0].loss(0.1)
     assert loss == np.inf or loss > 0
 
 
-def test_what_is_not_compiled(rng):
-    sketch = make_sketch(rng)
-    wide = sketch._replace(projection=sketch.projection.astype(np.float64))
-    assert not is_compiled(make_sigma(RBF(9), rng), wide)
-    powers = get_basis("chebyshev", 5)
-    assert not is_compiled(fused.Direct(powers, np.ones(powers.n)), sketch)
+def test_what_is_compiled_and_what_is_not(rng):
+    sketch, table, powers = make_sketch(rng), make_sigma(RBF(9), rng), get_basis("chebyshev", 5)
+    direct = fused.Direct(powers, np.ones(powers.n))
+    for sigma, rows, kind in (
+        (table, sketch, fused.HeldOut),
+        (table, in_double(sketch), PlainHeldOut),
+        (direct, sketch, PlainHeldOut),
+    ):
+        assert isinstance(sketch_ridge(sigma, np.full(4, 0.5), rows, True)[0], kind)

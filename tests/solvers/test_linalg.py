@@ -6,7 +6,6 @@ from scipy import linalg
 
 from rflaf.solvers.linalg import (
     factorise,
-    refine,
     solve_factored,
     solve_positive,
     unwhiten,
@@ -86,34 +85,3 @@ def test_what_is_not_finite_is_named(matrix, value):
     matrix[3, 3] = value
     with pytest.raises(ValueError, match="not finite"):
         factorise(matrix)
-
-
-@pytest.mark.parametrize("columns", [1, 4])
-def test_refined_against_a_direct_solve(rng, columns):
-    """The factor is that of a matrix in float32, whose small eigenvalues are wrong."""
-    half = rng.standard_normal((300, 80)) * np.logspace(0, -3, 80)
-    matrix = half.T @ half / 300 + 1e-7 * np.eye(80)
-    single = (half.astype(np.float32).T @ half.astype(np.float32)).astype(np.float64) / 300
-    single[np.diag_indices(80)] += 1e-7
-    factor = factorise(single, 3e-7)
-    right = half.T @ rng.standard_normal((300, columns)) / 300
-    expected = np.linalg.solve(matrix, right)
-    rough = solve_factored(factor, right)
-    found = refine(lambda p: matrix @ p, factor, right)
-
-    def error(x):  # in the norm of the matrix, in which conjugate gradients converge
-        return np.sqrt(np.sum((x - expected) * (matrix @ (x - expected)), axis=0))
-
-    size = np.sqrt(np.sum(expected * (matrix @ expected), axis=0))
-    assert (error(rough) > 1e-3 * size).any()
-    assert (error(found) < 1e-3 * size).all()
-    finer = refine(lambda p: matrix @ p, factor, right, tol=1e-10, most=200)
-    assert (error(finer) < 1e-7 * size).all()
-
-
-def test_refining_what_is_exact_changes_nothing(matrix):
-    right = np.column_stack([matrix[:, 0], np.zeros(12)])
-    factor = factorise(matrix.copy())
-    found = refine(lambda p: matrix @ p, factor, right)
-    np.testing.assert_allclose(found[:, 0], np.eye(12)[0], atol=1e-9)
-    np.testing.assert_array_equal(found[:, 1], 0)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+from rflaf import rules
 from rflaf.runtime import threads
 from rflaf.solvers import ridge
 from rflaf.solvers.ridge import NormalEquations, add_gram, choose_alpha, gcv_penalty
@@ -101,68 +102,112 @@ def test_sums_of_parts_add_up(problem):
     np.testing.assert_array_equal(a.gram, before)  # neither part is changed
 
 
+@each_weighting
+def test_a_bend_is_a_weight_that_is_not_counted(problem, weighted, rng):
+    """The loss of a row is bend (y - f)², and the mean is over the weights alone."""
+    phi, y, weights = problem
+    w = weights if weighted else np.ones(90)
+    bend = rng.uniform(0.1, 4, 90)
+    bent = NormalEquations.empty(12, 2)
+    for at in (slice(0, 50), slice(50, 90)):
+        given = weights[at] if weighted else None
+        bent.add(with_ones(phi[at]), y[at], given, bend[at])
+    plain = sums(phi, y, w * bend)
+    np.testing.assert_allclose(bent.gram, plain.gram, rtol=1e-12)
+    assert bent.weight == pytest.approx(w.sum())
+    # a penalty of the one problem is another of the other
+    unit = bent.weight / plain.weight
+    np.testing.assert_allclose(bent.solve(0.2), plain.solve(0.2 * unit), rtol=1e-9)
+    v = rng.standard_normal((13, 2))
+    error = with_ones(phi) @ v - y
+    np.testing.assert_allclose(bent.loss(v), (w * bend) @ error**2 / w.sum())
+
+
+@pytest.fixture
+def noisy(rng):
+    """More noise than signal, so that the best penalty is a large one."""
+    phi = rng.standard_normal((60, 40))
+    return phi, phi[:, :1] + 2 * rng.standard_normal((60, 1)) + 0.5
+
+
+def held_out_error(phi, y, alpha, fit_intercept=True, fit=slice(0, 45), held=slice(45, 60)):
+    model = Ridge(alpha * len(y[fit]), fit_intercept=fit_intercept).fit(phi[fit], y[fit])
+    return np.mean((model.predict(phi[held]).reshape(-1, 1) - y[held]) ** 2)
+
+
 @each_intercept
 @pytest.mark.parametrize("start", [1e-5, 1e-2, 1e2])
-def test_choose_alpha_finds_the_best_on_held_out_rows(rng, fit_intercept, start):
-    phi = rng.standard_normal((60, 40))
-    y = phi[:, :1] + 2 * rng.standard_normal((60, 1)) + 0.5
+def test_choose_alpha_finds_the_best_on_held_out_rows(noisy, fit_intercept, start):
+    phi, y = noisy
     fit, held = sums(phi[:45], y[:45]), sums(phi[45:], y[45:])
-    factor, path, weights = choose_alpha([(fit, held)], [start], fit_intercept=fit_intercept)
-    alpha = factor * start
-    np.testing.assert_array_equal(weights[0], fit.solve(alpha, fit_intercept))
+    alpha, path = choose_alpha([(fit, held)], start, fit_intercept)
 
-    def held_out(a):
-        model = Ridge(a * 45, fit_intercept=fit_intercept).fit(phi[:45], y[:45])
-        return np.mean((model.predict(phi[45:]).reshape(-1, 1) - y[45:]) ** 2)
+    def error(a):
+        return held_out_error(phi, y, a, fit_intercept)
 
-    grid = start * 4.0 ** np.arange(-12, 13)
-    best = min(map(held_out, grid))
-    assert held_out(alpha) <= best * (1 + 1e-6)
-    assert held_out(grid[0]) > 1.05 * best  # there was something to find
+    grid = np.geomspace(1e-4, 1e4, 200)
+    best = min(map(error, grid))
+    assert error(alpha) <= best * (1 + 2e-3)
+    assert error(grid[0]) > 1.05 * best  # there was something to find
     alphas = [record["alpha"] for record in path]
     assert alphas == sorted(alphas)
+    assert alphas[0] <= alpha <= alphas[-1]
     for record in path:
-        assert record["loss"] == pytest.approx(held_out(record["alpha"]), rel=1e-5)
-        assert record["loss"] >= held_out(alpha) * (1 - 1e-6)
+        assert record["loss"] == pytest.approx(error(record["alpha"]), rel=1e-5)
+        assert record["loss"] >= error(alpha) * (1 - 1e-6)
 
 
-def test_choose_alpha_stops(problem):
+def test_choose_alpha_moves_by_rounding_where_the_sums_do(noisy):
+    """And not by a whole step, as the best of some would."""
+    phi, y = noisy
+    found = []
+    for shift in (0.0, 1e-9):
+        other = y * (1 + shift * np.arange(60)[:, None])
+        pair = sums(phi[:45], other[:45]), sums(phi[45:], other[45:])
+        # starts along a step, so that somewhere two penalties of the path are equally good
+        found.append([choose_alpha([pair], 4.0 ** (k / 16)).alpha for k in range(16)])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
+
+
+def test_choose_alpha_stops(problem, monkeypatch):
     """Pure noise wants an infinite penalty, and a linear target none."""
+    monkeypatch.setattr(rules, "MOST_PENALTIES", 8)
     phi, y, _ = problem
     noise = np.sign(np.random.default_rng(3).standard_normal(y.shape))
     for target in (noise, phi[:, :2]):
         fit, held = sums(phi[:60], target[:60]), sums(phi[60:], target[60:])
-        alpha, path, _ = choose_alpha([(fit, held)], [1.0], most=8)
+        alpha, path = choose_alpha([(fit, held)], 1.0)
         assert np.isfinite(alpha)
         assert alpha > 0
-        assert len(path) <= 9
+        assert len(path) <= 8
 
 
-def test_choose_alpha_over_members(rng):
-    """One factor for penalties of their own, by the mean over the rows that they hold out."""
-    phi = rng.standard_normal((60, 40))
-    y = phi[:, :1] + 2 * rng.standard_normal((60, 1))
+def test_penalties_that_rounding_decides_on_are_not_tried(problem):
+    phi, _, _ = problem
+    fit, held = sums(phi[:60], phi[:60, :2]), sums(phi[60:], phi[60:, :2])
+    _, path = choose_alpha([(fit, held)], 1.0)
+    size = np.trace(fit.gram) / fit.weight / len(fit.gram)
+    assert min(record["alpha"] for record in path) >= 1e-10 * size
+
+
+def test_choose_alpha_over_members(noisy):
+    """One penalty for all, by the mean over the rows that they hold out."""
+    phi, y = noisy
     folds = np.repeat([0, 1, 2], [10, 20, 30])
-    starts = np.array([1e-3, 2e-3, 4e-3])
     pairs = [
         (sums(phi[folds != k], y[folds != k]), sums(phi[folds == k], y[folds == k]))
         for k in range(3)
     ]
-    factor, path, weights = choose_alpha(pairs, starts)
-    for (fit, _), start, found in zip(pairs, starts, weights):
-        np.testing.assert_array_equal(found, fit.solve(factor * start))
+    alpha, path = choose_alpha(pairs, 1e-3)
 
-    def mean_loss(factor):
-        losses = []
-        for k in range(3):
-            fit = folds != k
-            model = Ridge(factor * starts[k] * fit.sum()).fit(phi[fit], y[fit])
-            losses.append(np.sum((model.predict(phi[~fit]).reshape(-1, 1) - y[~fit]) ** 2))
-        return np.sum(losses) / 60
+    def mean_loss(alpha):
+        at = [folds == k for k in range(3)]
+        errors = [held_out_error(phi, y, alpha, fit=~held, held=held) for held in at]
+        return np.average(errors, weights=[10, 20, 30])
 
-    assert mean_loss(factor) <= min(map(mean_loss, 4.0 ** np.arange(-8, 9))) * (1 + 1e-6)
+    assert mean_loss(alpha) <= min(map(mean_loss, np.geomspace(1e-4, 1e4, 100))) * (1 + 2e-3)
     for record in path:
-        assert record["loss"] == pytest.approx(mean_loss(record["alpha"] / 1e-3), rel=1e-5)
+        assert record["loss"] == pytest.approx(mean_loss(record["alpha"]), rel=1e-5)
 
 
 def test_nothing_to_learn_from(rng):

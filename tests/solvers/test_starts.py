@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from rflaf import fused
+from rflaf import fused, rules
 from rflaf.bases import RBF, Fixed, Polynomial
-from rflaf.solvers.sketches import Problem, Sampler, Size, Sketch
+from rflaf.rows import Block
+from rflaf.solvers.sketches import Problem, Sampler, Size, Sketch, sketch_ridge
 from rflaf.solvers.starts import (
-    FILL,
     Learned,
     LearnSettings,
-    SketchRidge,
     compiled,
     lowest,
     start_on_few_rows,
@@ -19,14 +18,18 @@ from rflaf.solvers.starts import (
 )
 
 
+def make_problem(x, y, w, weights=None, scales=None):
+    return Problem(Block(0, x, y, np.ones(len(y)) if weights is None else weights), w, scales)
+
+
 def test_a_row_of_weight_two_is_two_rows(rng):
     x, y = rng.standard_normal((25, 2)), rng.standard_normal((25, 1))
     weights = rng.integers(1, 4, 25)
     twice = np.repeat(np.arange(25), weights)
     w = rng.standard_normal((2, 60))
     found, expected = (
-        start_on_few_rows(Problem(a, b, c, w), RBF(16), "none", LearnSettings())
-        for a, b, c in ((x, y, weights.astype(float)), (x[twice], y[twice], np.ones(len(twice))))
+        start_on_few_rows(make_problem(a, b, w, c), RBF(16), "none", LearnSettings())
+        for a, b, c in ((x, y, weights.astype(float)), (x[twice], y[twice], None))
     )
     assert found.alpha == pytest.approx(expected.alpha)
     np.testing.assert_allclose(found.coefficients, expected.coefficients)
@@ -34,7 +37,7 @@ def test_a_row_of_weight_two_is_two_rows(rng):
 
 def test_settings_that_are_given_are_kept(rng):
     x, y = rng.standard_normal((60, 2)), rng.standard_normal((60, 1))
-    problem = Problem(x, y, np.ones(60), rng.standard_normal((2, 30)))
+    problem = make_problem(x, y, rng.standard_normal((2, 30)))
     a = np.linspace(-1, 1, 9)
     settings = LearnSettings(alpha=0.125, coefficients=a)
     sketch = Sampler(problem, rng).draw(Size(20, 40, 20))
@@ -52,14 +55,15 @@ def test_the_units_of_the_inputs_are_tried(rng):
     """Of two inputs only the one with the large unit counts: its unit is undone."""
     x = rng.standard_normal((80, 2))
     y = np.sin(2 * x[:, :1])
-    problem = Problem(x, y, np.ones(80), rng.standard_normal((2, 40)), np.array([1.0, 1e-3]))
+    w = rng.standard_normal((2, 40))
+    problem = make_problem(x, y, w, scales=np.array([1.0, 1e-3]))
     found = start_on_few_rows(problem, RBF(16), "none", LearnSettings())
     assert found.metric[0] > 100 * found.metric[1]
 
 
 def test_features_that_overflow_are_named(rng):
     x, y = 1e6 * rng.standard_normal((60, 2)), rng.standard_normal((60, 1))
-    problem = Problem(x, y, np.ones(60), rng.standard_normal((2, 30)))
+    problem = make_problem(x, y, rng.standard_normal((2, 30)))
     settings = LearnSettings(coefficients=np.ones(80))
     with pytest.raises(ValueError, match="The features overflow"):
         start_on_few_rows(problem, Polynomial(80), "none", settings)
@@ -67,7 +71,7 @@ def test_features_that_overflow_are_named(rng):
 
 def test_a_fixed_activation_chooses_a_scale(rng):
     x = rng.standard_normal((90, 1))
-    problem = Problem(x, np.cos(5 * x), np.ones(90), rng.standard_normal((1, 40)))
+    problem = make_problem(x, np.cos(5 * x), rng.standard_normal((1, 40)))
     settings = LearnSettings(coefficients=np.ones(1))
     slow, fast = (
         start_on_few_rows(problem, Fixed("cos"), kind, settings) for kind in ("none", "diagonal")
@@ -82,7 +86,7 @@ def test_turning_finds_the_one_direction_that_matters(rng, kind):
     along = np.ones(d) / np.sqrt(d) if kind == "full" else np.eye(d)[2]
     y = np.sin(2 * x @ along)[:, None].astype(np.float32)
     w = rng.standard_normal((d, 200)).astype(np.float32)
-    sampler = Sampler(Problem(x, y, np.ones(1500), w), rng)
+    sampler = Sampler(make_problem(x, y, w), rng)
     size, settings = Size(150, 900, 500), LearnSettings()
     state = start_on_sketch(sampler.draw(size), RBF(32), kind, settings, None)
     before = share(state.metric, along)
@@ -91,7 +95,7 @@ def test_turning_finds_the_one_direction_that_matters(rng, kind):
         state = turn_metric(sampler.draw(size), sampler.draw(size), RBF(32), state, settings)
     assert share(state.metric, along) > 0.8
     assert state.metric.ndim == (2 if kind == "full" else 1)
-    assert 0.2 * FILL < np.linalg.norm(state.metric) < 10 * FILL
+    assert 0.2 * rules.FILL < np.linalg.norm(state.metric) < 10 * rules.FILL
 
 
 def share(metric, along):
@@ -105,7 +109,7 @@ def test_turning_keeps_what_is_given_and_what_is_constant(rng):
     w = rng.standard_normal((3, 40)).astype(np.float32)
     settings = LearnSettings(alpha=0.125)
     for y in (np.zeros((300, 1), np.float32), x[:, :1]):
-        sampler = Sampler(Problem(x, y, np.ones(300), w), rng)
+        sampler = Sampler(make_problem(x, y, w), rng)
         sketches = [sampler.draw(Size(30, 150, 100)) for _ in range(2)]
         state = start_on_sketch(sketches[0], RBF(16), "full", settings, None)
         turned = turn_metric(*sketches, RBF(16), state, settings)
@@ -114,27 +118,12 @@ def test_turning_keeps_what_is_given_and_what_is_constant(rng):
         np.testing.assert_array_equal(turned.coefficients, state.coefficients)
 
 
-def test_the_lowest_of_some_is_found_by_walking():
-    tried = []
-
-    def loss(k):
-        tried.append(k)
-        return float((k - 5) ** 2)
-
-    for start, steps in ((3, [3, 4, 5, 6]), (6, [6, 7, 5, 4]), (5, [5, 6, 4])):
-        tried.clear()
-        assert lowest(loss, start, 9) == (5, 0.0)
-        assert tried == steps
-    assert lowest(loss, 0, 3) == (2, 9.0)
-    assert lowest(loss, 0, 1) == (0, 25.0)
-    assert lowest(lambda k: np.inf, 1, 3) == (1, np.inf)
-
-
 def test_errors_of_a_sketch_are_those_of_its_ridge_solution(rng):
     x, w = rng.standard_normal((90, 3)), rng.standard_normal((3, 20))
     y, weights = np.sin(x[:, :2]), rng.uniform(0.5, 2, 90)
     fit, held = slice(0, 60), slice(60, None)
-    sketch = Sketch(x[fit], y[fit], weights[fit], x[held], y[held], weights[held], w)
+    rows = Block(0, x, y, weights)
+    sketch = Sketch(rows.at(fit), rows.at(held), w)
     sigma, metric, alpha = compiled(RBF(16), rng.standard_normal(16)), np.full(3, 0.4), 0.01
     phi = np.hstack([fused.apply(sigma, (x * metric) @ w), np.ones((90, 1))])
     root = np.sqrt(weights[fit] / weights[fit].sum())[:, None]
@@ -144,6 +133,11 @@ def test_errors_of_a_sketch_are_those_of_its_ridge_solution(rng):
     v = np.linalg.lstsq(left, right, rcond=None)[0]
     error = np.mean((phi[held] @ v - y[held]) ** 2, axis=1)
     expected = np.average(error, weights=weights[held])
-    assert SketchRidge(sigma, metric, sketch, True).loss(alpha) == pytest.approx(expected, rel=1e-6)
-    huge = compiled(Polynomial(9), 1e30 * np.ones(9))
-    assert SketchRidge(huge, 1e9 * metric, sketch, True).loss(alpha) == np.inf
+    ridge, _ = sketch_ridge(sigma, metric, sketch, True)
+    assert ridge.loss(alpha) == pytest.approx(expected, rel=1e-6)
+    alphas = 10.0 ** np.arange(-8, 3)
+    losses = [ridge.loss(each) for each in alphas]
+    for start in range(len(alphas)):  # the best of some penalties, from wherever it walks
+        assert lowest(ridge.loss, alphas, start) == (int(np.argmin(losses)), min(losses))
+    huge = compiled(Polynomial(9), 1e200 * np.ones(9))
+    assert sketch_ridge(huge, 1e9 * metric, sketch, True)[0].loss(alpha) == np.inf

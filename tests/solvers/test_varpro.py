@@ -2,18 +2,20 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
-from rflaf import fused
+from rflaf import fused, rules
 from rflaf.bases import RBF, BSpline, Fixed, get_basis
 from rflaf.projection import gaussian
+from rflaf.rows import Block
 from rflaf.runtime import threads
-from rflaf.solvers import varpro
 from rflaf.solvers.features import apply_metric, features, project
 from rflaf.solvers.ridge import NormalEquations
 from rflaf.solvers.sketches import Problem, Sketch, held_out_loss
-from rflaf.solvers.starts import FILL, Learned, LearnSettings
-from rflaf.solvers.varpro import learn_activation
+from rflaf.solvers.starts import Learned, LearnSettings
+from rflaf.solvers.varpro import learn_activation, sketch_size
 
 D, M = 4, 15
 BASES = [RBF(9), BSpline(9, degree=3), BSpline(8, extrapolate="linear"), get_basis("chebyshev", 6)]
@@ -31,9 +33,9 @@ def make_sketch(rng, weighted, n_outputs, dtype=np.float64):
         x = rng.standard_normal((n, D))
         y = np.column_stack([np.sin(2 * x[:, k % D]) + x[:, 1] + 0.5 for k in range(n_outputs)])
         w = rng.uniform(0.2, 2, n) if weighted else np.ones(n)
-        return x.astype(dtype), y.astype(dtype), w
+        return Block(0, x.astype(dtype), y.astype(dtype), w)
 
-    return Sketch(*rows(40), *rows(30), rng.standard_normal((D, M)).astype(dtype))
+    return Sketch(rows(40), rows(30), rng.standard_normal((D, M)).astype(dtype))
 
 
 def differences(function, at, step):
@@ -54,7 +56,7 @@ def close(got, expected, tol=1e-5):
 
 
 def start_metric(kind, rng):
-    size = FILL / np.sqrt(D)
+    size = rules.FILL / np.sqrt(D)
     if kind == "full":
         return size * (np.eye(D) + 0.3 * rng.standard_normal((D, D)))
     return size * rng.uniform(0.5, 1.5, D)
@@ -93,9 +95,8 @@ def test_gradient_for_a_fixed_activation(name, kind, rng):
 
 def test_gradient_with_sparse_inputs(rng):
     dense, metric = make_sketch(rng, True, 2), start_metric("full", rng)
-    thin = dense._replace(
-        x_fit=sparse.csr_array(dense.x_fit), x_held=sparse.csr_array(dense.x_held)
-    )
+    sides = (side._replace(x=sparse.csr_array(side.x)) for side in dense[:2])
+    thin = Sketch(*sides, dense.projection)
     sigma = make_sigma(RBF(9), rng.standard_normal(9))
     for got, expected in zip(
         held_out_loss(sigma, metric, 0.02, thin),
@@ -121,7 +122,7 @@ def test_the_loss_is_that_of_the_ridge_solution(rng):
     for fit_intercept in (True, False):
         loss = held_out_loss(sigma, metric, 0.02, sketch, fit_intercept)[0]
         parts = []
-        for x, y, w in (sketch[:3], sketch[3:6]):
+        for _, x, y, w, _ in sketch[:2]:
             parts.append(NormalEquations.empty(M, 2))
             phi = features(sigma, project(x, apply_metric(metric, sketch.projection)))
             parts[-1].add(phi, y, w)
@@ -148,7 +149,7 @@ def learn(
     rng = np.random.default_rng(seed)
     w = gaussian(x.shape[1], m, rng).astype(x.dtype)
     settings = LearnSettings(**{"max_iter": 30, **options})
-    problem = Problem(x, y, np.ones(len(y)) if weights is None else weights, w)
+    problem = Problem(Block(0, x, y, np.ones(len(y)) if weights is None else weights), w)
     learned = learn_activation(
         problem, basis or RBF(17), kind, settings, rng=rng, start=start, callback=callback
     )
@@ -295,18 +296,12 @@ def test_many_targets_are_mixed_down():
     assert learned.history[-1]["loss"] > 0
 
 
-def test_without_a_metric_z_is_computed_once(monkeypatch):
-    """And what is learned is the same, but for rounding."""
+def test_without_a_metric_z_may_be_computed_once():
+    """What is learned is the same, but for rounding."""
     x, y = rows(300)
-    counted = []
-    monkeypatch.setattr(varpro.Sampler, "know", lambda self, w: counted.append(w.shape))
-    again, _ = learn(x, y, "none", max_iter=varpro._LONG)
-    monkeypatch.undo()
-    known, _ = learn(x, y, "none", max_iter=varpro._LONG)
-    assert counted == [(3, 60)]
+    known, again = (learn(x, y, "none", max_iter=40, known_bytes=room)[0] for room in (1 << 30, 0))
     np.testing.assert_allclose(known.coefficients, again.coefficients, atol=1e-3)
-    assert len(known.history) == len(again.history)
-    assert not np.array_equal(known.coefficients, learn(x, y, "none")[0].coefficients)
+    assert len(known.history) == len(again.history) == 40
 
 
 def test_every_step_is_reported():
@@ -317,34 +312,64 @@ def test_every_step_is_reported():
     assert {"loss", "alpha"} <= seen[0].keys()
 
 
-def test_a_large_tolerance_stops_early():
-    """Of each size of sketches there are two rounds then, or as many steps as there may be."""
-    x, y = rows(300)
-    most = [round(400 * stage.share) for stage in (*varpro._STAGES, varpro._LAST[False, False])]
-    assert sum(most) == 400
-    history = learn(x, y, max_iter=400, tol=0.99)[0].history
-    assert len(history) == sum(min(2 * varpro._ROUND, steps) for steps in most) < 200
+def sizes(learned):
+    """The features of the sketches, in their order, with the number of steps on each."""
+    found = {}
+    for record in learned.history:
+        found[record["features"]] = found.get(record["features"], 0) + 1
+    return found
 
 
-def test_the_last_sketches_suit_the_model(monkeypatch):
-    """By how much of the error is for want of features, and by how many features there are."""
+def test_a_large_tolerance_stops_early(monkeypatch):
+    """Each size of sketches has two rounds at least, for there is nothing to compare before."""
+    monkeypatch.setattr(rules, "ROUND", 8)
+    monkeypatch.setattr(rules, "STAGES", ((3e4, 0.5), (3e5, 0.4), (1e6, 0.1)))
+    monkeypatch.setattr(rules, "SKETCH_FEATURES", 10)
+    x, y = rows(600)
+    hasty, patient = (sizes(learn(x, y, max_iter=80, tol=tol)[0]) for tol in (0.99, 1e-6))
+    assert list(hasty) == list(patient) == sorted(patient)
+    assert list(hasty.values()) == [16, 16, 8]
+    assert sum(patient.values()) > sum(hasty.values())
 
-    class Losses:
-        def __init__(self, sigma, metric, sketch, fit_intercept):
-            self.features = sketch.projection.shape[1]
 
-        def loss(self, alpha):
-            return 1.0 if self.features < 200 else self.gained
+@given(
+    n=st.integers(2, 10**6), m=st.integers(1, 20_000), work=st.floats(1e5, 1e11, allow_nan=False)
+)
+def test_a_sketch_has_no_more_than_there_is_and_costs_what_it_may(n, m, work):
+    size = sketch_size(n, m, work)
+    assert 0 < size.features <= m
+    assert size.fit_rows + size.held_out_rows <= n
+    assert size.fit_rows * size.features**2 <= work
+    larger = sketch_size(n, m, 2 * work)
+    assert all(b >= a for a, b in zip(size, larger))
 
-    x, y = rows(4000)
-    state, basis = Learned(np.ones(9), np.ones(D), 1e-3), RBF(9)
-    monkeypatch.setattr(varpro, "SketchRidge", Losses)
-    last = []
-    for gained, m in ((0.9, 1000), (0.9, 2500), (0.5, 1000), (0.5, 2500), (0.5, 6000)):
-        Losses.gained = gained
-        w = np.ones((x.shape[1], m), np.float32)
-        sampler = varpro.Sampler(Problem(x, y, np.ones(len(x)), w), np.random.default_rng(0))
-        stages = varpro._plan_stages(state, sampler, basis, LearnSettings(), (40_000, m))
-        last.append(stages[-1])
-    cases = ((False, False), (True, False), (False, True), (True, True))
-    assert last == [*(varpro._LAST[case] for case in cases), varpro._WIDE_STAGES[-1]]
+
+@pytest.fixture
+def small_stages(monkeypatch):
+    """As usual, but with sketches so small that a few hundred rows will do."""
+    changes = {
+        "STAGES": ((5e4, 0.5), (2e5, 0.4), (5e5, 0.1)),
+        "LIMITED_STAGE": (2e6, 0.1),
+        "MANY_STAGE": (1e6, 0.15),
+        "WIDE_STAGES": ((1e5, 0.4), (8e5, 0.3), (5e6, 0.3)),
+        "SKETCH_FEATURES": 10,
+    }
+    for name, value in changes.items():
+        monkeypatch.setattr(rules, name, value)
+
+
+def test_sketches_grow_and_the_last_ones_suit_the_model(small_stages, monkeypatch, rng):
+    """They are larger where more features lose much less, and where there are many."""
+    x, y = rows(2000)
+    noise = rng.standard_normal(y.shape).astype(np.float32)
+    limited, noisy = (sizes(learn(x, t, "none", m=100, max_iter=40)[0]) for t in (y, noise))
+    assert list(limited) == sorted(limited)
+    assert list(limited)[:2] == list(noisy)[:2]
+    assert max(limited) > max(noisy)
+    monkeypatch.setattr(rules, "MANY_FEATURES", 80)
+    many = sizes(learn(x, noise, "none", m=100, max_iter=40)[0])
+    assert max(many) > max(noisy)
+    monkeypatch.setattr(rules, "WIDE_FEATURES", 90)
+    wide = sizes(learn(x, noise, "none", m=100, max_iter=40)[0])
+    assert min(wide) > min(noisy)
+    assert max(wide) > max(many)

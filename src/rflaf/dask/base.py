@@ -8,12 +8,14 @@ import dask
 import distributed
 import numpy as np
 from dask import array as da
+from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf._version import DOCUMENTS
 from rflaf.dask.collections import is_dask, partition
 from rflaf.dask.partitions import PartitionRows, floats_like
 from rflaf.estimators.validation import InputCheck
+from rflaf.fitting import fit
 
 
 class DaskMixin:
@@ -63,8 +65,16 @@ class DaskMixin:
         state.pop("_client", None)  # a connection cannot be copied
         return state
 
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
+        """Learn from Dask arrays or frames X, n × d, and targets y; `groups` are refused."""
+        model: Any = self
+        check, rows = self._open(X, y, sample_weight, groups)
+        model._publish(check, fit(rows, check.loss, model._fit_settings()))
+        return self
+
     def _open(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any, classes: bool
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[InputCheck, PartitionRows]:
         """The rows of a fit, and what checks them."""
         if groups is not None:
@@ -75,7 +85,8 @@ class DaskMixin:
         if y is None:
             raise ValueError(f"{self._plain.__name__} requires y to be passed. Got None.")
         found = partition(X, y, sample_weight)
-        check = InputCheck(self._plain, classes)
+        model: Any = self
+        check = InputCheck(self._plain, model._loss())
         check.like(found.like)
         return check, PartitionRows.of(self.client, found, check)
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import _fit_context
-
 from rflaf.dask.base import DaskMixin, precision
 from rflaf.estimators.classifier import RFLAFClassifier
-from rflaf.fitting import fit_classification
 
 
 class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
@@ -25,15 +22,6 @@ class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
     """
 
     _plain = RFLAFClassifier
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
-    ) -> DaskRFLAFClassifier:
-        """Learn from Dask arrays or frames X, n × d, and classes y; `groups` are refused."""
-        check, rows = self._open(X, y, sample_weight, groups, classes=True)
-        self._publish_fit(check, fit_classification(rows, self._fit_settings()))
-        return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
         """Not here: `fit` takes all rows (X, y, classes, sample_weight)."""

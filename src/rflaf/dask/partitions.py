@@ -13,7 +13,7 @@ import numpy as np
 
 from rflaf.dask.collections import Partitions
 from rflaf.rows import ArrayRows, Block, Blocks, Rows, Sample, SourceRows
-from rflaf.rows.protocol import Result, Tally
+from rflaf.rows.protocol import MakeTally, Result
 from rflaf.rows.sample import SampleDraw
 from rflaf.rows.streamed import BlockCheck
 from rflaf.runtime.threads import use_threads
@@ -61,7 +61,7 @@ class PartitionRows(Rows):
         return cls(client, parts, starts, floats_like(found.like))
 
     def sample(
-        self, size: Callable[[Any], int], seed: int, tally: Callable[[], Tally] | None = None
+        self, size: Callable[[Any], int], seed: int, tally: MakeTally | None = None
     ) -> Sample:
         """The sample comes to the client; no other rows do."""
         wanted = size(self.like)
@@ -209,7 +209,11 @@ def open_partition(
 
 
 def draw_rows(
-    rows: ArrayRows | None, size: int, seed: int, tally: Callable[[], Tally] | None, limit: int
+    rows: ArrayRows | None,
+    size: int,
+    seed: int,
+    tally: MakeTally | None,
+    limit: int,
 ) -> SampleDraw:
     """The rows of a partition that may be in the sample."""
     draw = SampleDraw(size, seed, tally, limit)

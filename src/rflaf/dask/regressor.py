@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import _fit_context
-
 from rflaf.dask.base import DaskMixin, precision
 from rflaf.estimators.regressor import RFLAFRegressor
-from rflaf.fitting import fit_regression
 
 
 class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
@@ -37,15 +34,6 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
     """
 
     _plain = RFLAFRegressor
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
-    ) -> DaskRFLAFRegressor:
-        """Learn from Dask arrays or frames X, n × d, and y, n or n × C; `groups` are refused."""
-        check, rows = self._open(X, y, sample_weight, groups, classes=False)
-        self._publish_fit(check, fit_regression(rows, self._fit_settings()))
-        return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Not here: fit takes all rows."""

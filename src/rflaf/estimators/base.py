@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from types import FunctionType
 from typing import Any, ClassVar
@@ -10,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -20,26 +22,32 @@ from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, Fixed, get_basis
 from rflaf.estimators.inspection import InspectionMixin, warn_of_coverage
 from rflaf.estimators.validation import FLOATS, InputCheck, dense_for, is_streamed
-from rflaf.fitting import Choice, FitSettings, Member, Start
+from rflaf.fitting import Choice, Fit, FitSettings, Start, extend, fit
 from rflaf.fitting.budget import block_rows, check_basis
 from rflaf.fitting.members import mixed_scores
-from rflaf.inputs.form import FORMS
+from rflaf.inputs.forms import FORMS, Form
 from rflaf.inputs.opening import count_rows, opened, some_rows
+from rflaf.losses import Loss
 from rflaf.projection import PROJECTIONS
 from rflaf.rows import ArrayRows, Arrays, Source, SourceRows
+from rflaf.rows.sample import check_heaviest
+from rflaf.runtime.callers import caller_level
 from rflaf.solvers import Learned
 
 Array = NDArray[Any]
 
 # Parameters that a fit takes as they are
 _AS_THEY_ARE = (
-    *("metric", "input_form", "solver", "fit_intercept", "validation_fraction", "max_iter", "tol"),
-    *("l1", "smoothness", "projection", "max_bytes", "n_jobs", "verbose", "class_weight"),
+    *("metric", "solver", "fit_intercept", "validation_fraction", "max_iter", "tol"),
+    *("l1", "smoothness", "projection", "max_bytes", "n_jobs", "verbose"),
 )
 
 
 _PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
-_FEW_NUMBERS = 1024  # in rows that are predicted at once, without further ado
+_FEW_NUMBERS = 1024  # in rows that are predicted at once, without further checks
+# What a first call of partial_fit wants, for what is learned in it alone; with fewer than the
+# first number there is a warning.
+_TOO_FEW, _ROWS_TO_BEGIN = 100, 1000
 
 
 class BaseRFLAF(InspectionMixin, BaseEstimator):
@@ -55,7 +63,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         "n_basis": [Interval(Integral, 1, None, closed="left")],
         "grid": [tuple, list],
         "metric": [StrOptions({"auto", "full", "diagonal", "none"})],
-        "input_form": [StrOptions({"auto", *FORMS})],
+        "input_form": [StrOptions({"auto", *FORMS}), callable],
         "n_members": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
@@ -73,55 +81,6 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
     }
 
-    def __init__(
-        self,
-        n_components: int | str = "auto",
-        *,
-        activation: str | Basis | Activation = "rbf",
-        n_basis: int = 32,
-        grid: tuple[float, float] = (-2.0, 2.0),
-        metric: str = "auto",
-        input_form: str = "auto",
-        n_members: int | str = "auto",
-        alpha: float | str = "auto",
-        solver: str = "auto",
-        fit_intercept: bool = True,
-        validation_fraction: float = 0.1,
-        max_iter: int = 240,
-        tol: float = 0.02,
-        l1: float = 0.0,
-        smoothness: float = 0.0,
-        projection: str = "gaussian",
-        max_bytes: int | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        categorical_features: Any = "from_dtype",
-    ) -> None:
-        self.n_components = n_components
-        self.activation = activation
-        self.n_basis = n_basis
-        self.grid = grid
-        self.metric = metric
-        self.input_form = input_form
-        self.n_members = n_members
-        self.alpha = alpha
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.validation_fraction = validation_fraction
-        self.max_iter = max_iter
-        self.tol = tol
-        self.l1 = l1
-        self.smoothness = smoothness
-        self.projection = projection
-        self.max_bytes = max_bytes
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.categorical_features = categorical_features
-
     def __init_subclass__(cls, **options: Any) -> None:
         """Give each estimator its own `__init__`, so that errors name the class that was called."""
         super().__init_subclass__(**options)
@@ -134,7 +93,62 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             own.__module__, own.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
             cls.__init__ = own  # type: ignore[method-assign]
 
-    _fitted_state: tuple[str, ...] = ()  # what a fit sets besides names that end in _
+    _fitted_state = ("_partial",)  # what a fit sets besides names that end in _
+
+    def _loss(self) -> Loss:
+        """What a fit minimises."""
+        raise NotImplementedError
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
+        """Learn from rows X, n × d, and targets y."""
+        settings, loss = self._fit_settings(), self._loss()
+        check = InputCheck(type(self), loss, None, self.categorical_features)
+        rows = check.rows(X, y, sample_weight, self.max_bytes, groups, settings.seed)
+        self._publish(check, fit(rows, loss, replace(settings, coded=check.coded)))
+        return self
+
+    def _more_rows(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Any:
+        """What `partial_fit` does: the first call is a fit that keeps sums, others add to them."""
+        if isinstance(X, Source):
+            raise TypeError("partial_fit takes arrays. Got a source, which 'fit' reads in blocks.")
+        before: PartialState | None = getattr(self, "_partial", None)
+        if before is None and "members_" in vars(self):
+            warnings.warn(
+                "partial_fit begins a new model: this one comes from fit, which does not keep "
+                "the sums over its rows.",
+                UserWarning,
+                stacklevel=caller_level(),
+            )
+        settings = replace(self._fit_settings(), online=True)
+        if before is None:
+            loss = self._loss()
+            check = InputCheck(type(self), loss, None, self.categorical_features)
+            arrays = check.arrays(X, y, sample_weight)
+            self._check_first(arrays[1], classes)
+            fitted = fit(ArrayRows(*arrays), loss, replace(settings, coded=check.coded))
+            _warn_of_few_rows(fitted)
+        else:
+            settings = replace(settings, seed=before.seed)
+            check = InputCheck(type(self), before.fit.loss, fitted=self)
+            arrays = check.arrays(X, y, sample_weight)
+            self._check_more(before.fit, arrays[1], classes)
+            check_heaviest(float(arrays[2].max()))
+            fitted = extend(before.fit, ArrayRows(*arrays, first=before.fit.rows_seen), settings)
+        self._publish(check, fitted, PartialState(fitted, settings.seed))
+        return self
+
+    def _check_first(self, y: Array, classes: Any) -> None:
+        """Whether a first call of partial_fit has the targets that it says."""
+
+    def _check_more(self, before: Fit, y: Array, classes: Any) -> None:
+        """Whether rows with these targets can be added."""
+        m = len(before.members[0].coef)
+        if self.n_components not in ("auto", m):
+            raise ValueError(
+                f"'n_components' was {m} in the first call of partial_fit, and cannot change. "
+                f"Got {self.n_components}."
+            )
 
     def _fit_settings(self) -> FitSettings:
         """The parameters as a fit takes them."""
@@ -143,15 +157,12 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         given: dict[str, Any] = {
             name: getattr(self, name) for name in _AS_THEY_ARE if hasattr(self, name)
         }
-        for name in ("n_components", "n_members", "alpha"):
+        for name in ("n_components", "n_members", "alpha", "input_form"):
             value = getattr(self, name)
-            given[name] = None if value == "auto" else value
+            given[name] = None if isinstance(value, str) and value == "auto" else value
+        given["input_form"] = _form(given["input_form"])
         start = self._start() if self.warm_start else None
         return FitSettings(basis=basis, seed=seed, coefficients=coefficients, start=start, **given)
-
-    def _input_check(self, seed: int) -> InputCheck:
-        """What checks the rows of a first fit."""
-        return InputCheck(type(self), is_classifier(self), None, self.categorical_features, seed)
 
     def _resolve_basis(self) -> tuple[Basis, Array | None]:
         """The basis, and coefficients where they are given and not to be learned."""
@@ -170,22 +181,19 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         """What the last fit has learned, if it has."""
         if not getattr(self, "history_", None):
             return None
-        layers = [member.layer for member in self.members_ if not member.layer.linear]
-        choices = list(dict.fromkeys(Choice(each.form.name, each.kind) for each in layers))
+        teams: dict[int, list[Any]] = {}
+        for member in self.members_:
+            teams.setdefault(member.layer.team, []).append(member.layer)
+        choices = [Choice(type(team[0].form), team[0].kind) for team in teams.values()]
         learned = [
-            [
-                Learned(each.activation.coefficients, each.metric, each.alpha)
-                for each in layers
-                if Choice(each.form.name, each.kind) == choice
-            ]
-            for choice in choices
+            [Learned(each.activation.coefficients, each.metric, each.alpha) for each in team]
+            for team in teams.values()
         ]
-        ranked = tuple(layers[0].form.ranked.tolist())
-        return Start(self.activation_.basis, learned, choices, len(self.mean_), ranked)
+        return Start(self.activation_.basis, learned, choices)
 
-    def _publish(self, columns: dict[str, Any], members: list[Member], **attributes: Any) -> None:
+    def _publish(self, check: InputCheck, fitted: Fit, partial: PartialState | None = None) -> None:
         """Replace all fitted attributes in one step: there is no moment with some of each fit."""
-        first = members[0]
+        first, members = fitted.members[0], fitted.members
         layer = first.layer
         warn_of_coverage(min(m.layer.coverage for m in members), layer.activation.basis)
         # what others have set stays: scikit-learn's settings and callbacks, a Dask client
@@ -194,12 +202,12 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             for name, value in vars(self).items()
             if not name.endswith("_") and name not in self._fitted_state
         }
+        columns = check.columns()
+        importances, encoder = fitted.importances, columns["encoder_"]
         state |= columns
-        if columns["encoder_"] is not None:
-            shares = attributes["feature_importances_"]
-            attributes["feature_importances_"] = columns["encoder_"].summed(shares)
         state |= {
             "members_": members,
+            "loss_": fitted.loss,
             "mean_": layer.form.mean,
             "scale_": layer.form.scale,
             "input_form_": layer.form.name,
@@ -207,13 +215,26 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             "activation_": layer.activation,
             "metric_": layer.metric,
             "metric_kind_": layer.kind,
+            "coef_": first.coef,
+            "intercept_": first.intercept,
             "alpha_": first.alpha,
+            "alpha_path_": fitted.alpha_path,
+            "form_path_": fitted.form_path,
             "history_": layer.history,
             "n_iter_": max(len(layer.history), 1),  # the last solve counts if nothing is learned
+            "n_samples_fit_": fitted.rows_seen,
             "grid_coverage_": layer.coverage,
             "z_sample_": layer.z_sample,
+            "feature_importances_": importances if encoder is None else encoder.summed(importances),
+            "oof_score_": fitted.oof_score,
         }
-        self.__dict__ = state | attributes
+        if partial is not None:
+            state["_partial"] = partial
+        self.__dict__ = state | self._attributes(fitted)
+
+    def _attributes(self, fitted: Fit) -> dict[str, Any]:
+        """What this estimator publishes besides."""
+        raise NotImplementedError
 
     def _scores(self, X: Any) -> Array:
         """The weighted mean of the members' scores, n × C, in the precision of X."""
@@ -253,7 +274,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         d, m = self.components_.shape
         if is_streamed(X):
             source = X if isinstance(X, Source) else Arrays(X)
-            check = InputCheck(type(self), False, fitted=self)
+            check = InputCheck(type(self), self.loss_, fitted=self)
             streamed = SourceRows(source, check, labelled=False)
             for block in streamed.blocks(block_rows(m, d, self.max_bytes)):
                 yield block.x
@@ -287,11 +308,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         together they are what `predict` returns.
         """
         for x in self._input_blocks(X):
-            yield self._decide(self._block_scores(x))
-
-    def _decide(self, scores: Array) -> Array:
-        """What is predicted, for the scores of some rows."""
-        raise NotImplementedError
+            yield self.loss_.predict(self._block_scores(x))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -299,6 +316,40 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.non_deterministic = False
         return tags
+
+
+def _form(given: Any) -> type[Form] | None:
+    """A form of the inputs by its name, or a class of one's own."""
+    if given is None or isinstance(given, str):
+        return None if given is None else FORMS[given]
+    if not (isinstance(given, type) and issubclass(given, Form)):
+        raise TypeError(
+            "The 'input_form' parameter must be the name of a form or a subclass of "
+            f"rflaf.inputs.forms.Form. Got {given!r} instead."
+        )
+    return given
+
+
+@dataclass(frozen=True)
+class PartialState:
+    """What partial_fit goes on from."""
+
+    fit: Fit
+    seed: int
+
+
+def _warn_of_few_rows(fitted: Fit) -> None:
+    """Warn where a first call of partial_fit has few rows of positive weight."""
+    assert fitted.online is not None
+    count = fitted.online.first_rows
+    if count < _TOO_FEW:
+        warnings.warn(
+            f"partial_fit began with {count} rows of positive weight. Standardisation, activation "
+            f"and metric come from these alone, and fewer than {_TOO_FEW} tell little of them: "
+            f"give the first call {_ROWS_TO_BEGIN:,} rows or more.",
+            UserWarning,
+            stacklevel=caller_level(),
+        )
 
 
 def spread_rows(found: Array, numbers: Array, count: int) -> Array | None:

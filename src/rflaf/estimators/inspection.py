@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf.activation import alike
 from rflaf.bases import Basis
-from rflaf.fitting import Member, describe_members
+from rflaf.fitting import Member, describe_members, leading_team
+from rflaf.inputs.forms import Binned
 from rflaf.runtime.callers import caller_level
 
 _LEAST_COVERAGE = 0.8  # of the grid; with less the activation says little about the rows
@@ -38,6 +38,7 @@ class InspectionMixin:
     """The activation's picture, a summary, a page."""
 
     activation_: Any
+    loss_: Any
     members_: list[Member]
     components_: NDArray[Any]
     feature_importances_: NDArray[Any]
@@ -51,8 +52,7 @@ class InspectionMixin:
         members with several forms of the inputs, those of the first one's form are drawn.
         """
         check_is_fitted(self)
-        first = self.members_[0].seat.team
-        team = [member.layer for member in self.members_ if member.seat.team == first]
+        team = [member.layer for member in leading_team(self.members_)]
         if len(team) == 1:
             ax = self.activation_.plot(ax, color="C3", lw=2)
         else:
@@ -90,14 +90,13 @@ class InspectionMixin:
         list of Axes
         """
         check_is_fitted(self)
-        layers = [m.layer for m in self.members_ if m.layer.form.name == "bins"]
-        bins = layers[0].form.bins if layers else None
-        if bins is None:
-            raise ValueError("No member has bins as the form of its inputs: nothing is warped.")
-        cut = np.unique(bins.column)
-        encoder = getattr(self, "encoder_", None)
+        layers = [(m.layer.form, m.layer.metric) for m in self.members_]
+        cut_ones = [(form, metric) for form, metric in layers if isinstance(form, Binned)]
+        if not cut_ones:
+            raise ValueError("plot_warps needs binned inputs; this model has none.")
+        cut = cut_ones[0][0].bins.columns
+        names, origin = self._input_names()
         if columns is None:
-            origin = np.arange(len(self.scale_)) if encoder is None else encoder.origin_
             order = np.argsort(-self.feature_importances_[origin], kind="stable")
             columns = [j for j in order.tolist() if j in cut][:6]
         unknown = sorted(set(columns) - set(cut.tolist()))
@@ -108,13 +107,29 @@ class InspectionMixin:
 
             axes = pyplot.subplots(1, len(columns), figsize=(3 * len(columns), 2.4))[1]
         axes = np.atleast_1d(axes).ravel().tolist()
-        names = getattr(self, "feature_names_in_", None)
-        names = names if encoder is None else encoder.get_feature_names_out()
         for j, ax in zip(columns, axes, strict=True):
-            curves = [layer.warp(j) for layer in layers]
-            ax.plot(curves[0][0], np.mean([heights for _, heights in curves], axis=0))
-            ax.set_xlabel(f"x{j}" if names is None else str(names[j]))
+            curves = [form.warp(m, j) for form, m in cut_ones if j in form.bins.columns]
+            # members with means of the target have edges of their own
+            edges = np.unique(np.concatenate([edges for edges, _ in curves]))
+            ax.plot(edges, np.mean([np.interp(edges, *curve) for curve in curves], axis=0))
+            ax.set_xlabel(names[j])
         return axes
+
+    def _input_names(self) -> tuple[list[str], NDArray[np.intp]]:
+        """The inputs of the first member's form by name, and the column each comes from."""
+        model: Any = self
+        names = getattr(self, "feature_names_in_", None)
+        encoder, layer = model.encoder_, self.members_[0].layer
+        if encoder is not None:
+            names, origin = encoder.get_feature_names_out(), encoder.origin_
+        else:
+            origin = np.arange(model.n_features_in_)
+        if names is None:
+            names = [f"x{j}" for j in range(len(origin))]
+        if layer.means is not None:  # codes of levels have become means of the target
+            given = layer.means.origin(len(origin))
+            names, origin = [names[k] for k in given], origin[given]
+        return [str(name) for name in names], origin
 
     def summary(self) -> str:
         """A few lines on what was fitted."""
@@ -152,7 +167,7 @@ class InspectionMixin:
         count = f"{members} member{'s' if members > 1 else ''}"
         if not np.isfinite(score):
             return f"{count}, no rows held out"
-        return f"oof {'accuracy' if is_classifier(self) else 'R²'} {score:.2f} ({count})"
+        return f"oof {self.loss_.score_name} {score:.2f} ({count})"
 
     def report(
         self,

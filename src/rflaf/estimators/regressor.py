@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 
+from rflaf.activation import Activation
+from rflaf.bases import Basis
 from rflaf.estimators.base import Array, BaseRFLAF, spread_rows
-from rflaf.estimators.validation import InputCheck
-from rflaf.fitting.judged import RegressionFit
-from rflaf.fitting.regression import extend_regression, fit_regression
-from rflaf.rows import ArrayRows, Source
-from rflaf.rows.sample import check_heaviest
-from rflaf.runtime.callers import caller_level
-
-# What a first call of partial_fit wants, for what is learned in it alone; with fewer than the
-# first number there is a warning.
-_TOO_FEW, _ROWS_TO_BEGIN = 100, 1000
-
-
-def _warn_of_few_rows(count: int) -> None:
-    if count < _TOO_FEW:
-        warnings.warn(
-            f"partial_fit began with {count} rows of positive weight. Standardisation, activation "
-            f"and metric come from these alone, and fewer than {_TOO_FEW} tell little of them: "
-            f"give the first call {_ROWS_TO_BEGIN:,} rows or more.",
-            UserWarning,
-            stacklevel=caller_level(),
-        )
-
-
-@dataclass(frozen=True)
-class PartialState:
-    """What partial_fit goes on from."""
-
-    fit: RegressionFit
-    seed: int
+from rflaf.fitting import Fit
+from rflaf.losses import LOSSES, Loss
 
 
 class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
@@ -57,6 +30,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     n_components : "auto" or int
         Random features, M, of each member. "auto": 500 up to 2,000 rows, 1,000 up to 10,000, 2,000
         up to 30,000, then 3,000.
+    loss : "squared_error" or Loss
+        What is minimised; a loss of one's own is described in `rflaf.losses`.
     activation : str, Basis or Activation
         A basis to learn in ("rbf", "bspline", "chebyshev", "polynomial", or a Basis), a fixed
         activation ("relu", "cos", "tanh", ...), or an Activation to use as it is. Even ones ("cos",
@@ -69,12 +44,12 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     metric : {"auto", "full", "diagonal", "none"}
         The map L. "full" finds directions, "diagonal" gives each input a scale, "none" leaves the
         standardised inputs unchanged. "auto": whichever predicts held-out rows best.
-    input_form : {"auto", "raw", "both", "ranks", "bins"}
+    input_form : {"auto", "raw", "both", "ranks", "bins"} or a subclass of Form
         The inputs that L maps: standardised columns ("raw"), these and their ranks side by side,
         ranks where a column has several values, or such columns cut into bins at their quantiles,
         where functions may change fast. "auto": "raw", "both" or "bins", chosen with the metric;
-        with n_members="auto" too, members in the better of the first two, others in bins, and a
-        linear model are mixed.
+        with n_members="auto" too, members in the better of the first two and members in bins are
+        mixed. A class of one's own is described in `rflaf.inputs.forms`.
     n_members : "auto" or int
         Models that each learn on the rows outside a fold, in each form of the inputs that is used.
         "auto": 5 up to 5,000 rows, 3 up to 10,000, then 1. A number keeps to one form of the
@@ -118,7 +93,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         1 shows a progress bar.
     categorical_features : "from_dtype", array-like or None
         Which columns of a frame are categories. "from_dtype": those of a type for categories, and
-        strings that repeat. Names, numbers or a mask of columns: these besides, whatever they
+        strings that repeat. Names, numbers or a mask of columns: these as well, whatever they
         hold. None: no column; strings that are no dates are refused.
 
     Attributes
@@ -126,8 +101,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     members_ : list
         The members: each has `layer` (its `form` of the inputs, `activation`, `metric`,
         `components`, `history`), `coef`, `intercept` and `weight`. The weights sum to one, and the
-        form with the largest part comes first. A linear model (`layer.linear`) is the last, where
-        there is one. The attributes below without another word are those of the first.
+        form with the largest part comes first. The attributes below are those of the first member
+        unless they say otherwise.
     activation_ : Activation
         The learned sigma: call it, plot it, compile it.
     coef_ : array, M or M × C
@@ -151,7 +126,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         For each row the weighted prediction of those members that have not seen it (NaN: all
         have). None where the rows are too many to keep.
     oof_score_ : float
-        R² of these predictions: what to expect of new rows.
+        Their score, R² for squared error. These rows have chosen the form of the inputs, the
+        penalty and the weights of the teams, and nothing else of what predicts them.
     feature_importances_ : array of d
         How far predictions move when an input is shuffled, summing to one; for a column that became
         several inputs, their sum.
@@ -174,18 +150,72 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseRFLAF._parameter_constraints,
+        "loss": [StrOptions(set(LOSSES)), Loss],
         "solver": [StrOptions({"auto", "ridge", "cg"})],
     }
-    _fitted_state = ("_partial",)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    def __init__(
+        self,
+        n_components: int | str = "auto",
+        *,
+        loss: str | Loss = "squared_error",
+        activation: str | Basis | Activation = "rbf",
+        n_basis: int = 32,
+        grid: tuple[float, float] = (-2.0, 2.0),
+        metric: str = "auto",
+        input_form: str = "auto",
+        n_members: int | str = "auto",
+        alpha: float | str = "auto",
+        solver: str = "auto",
+        fit_intercept: bool = True,
+        validation_fraction: float = 0.1,
+        max_iter: int = 240,
+        tol: float = 0.02,
+        l1: float = 0.0,
+        smoothness: float = 0.0,
+        projection: str = "gaussian",
+        max_bytes: int | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        categorical_features: Any = "from_dtype",
+    ) -> None:
+        self.n_components = n_components
+        self.activation = activation
+        self.n_basis = n_basis
+        self.grid = grid
+        self.metric = metric
+        self.input_form = input_form
+        self.n_members = n_members
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.validation_fraction = validation_fraction
+        self.max_iter = max_iter
+        self.tol = tol
+        self.l1 = l1
+        self.smoothness = smoothness
+        self.projection = projection
+        self.max_bytes = max_bytes
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.categorical_features = categorical_features
+        self.loss = loss
+        self.solver = solver
+
+    def _loss(self) -> Loss:
+        return LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
+
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> RFLAFRegressor:
         """Learn from rows X, n × d (dense or sparse), and targets y, n or n × C.
 
-        X may be a frame of pandas or polars, with numbers, booleans, categories, strings, dates
-        and gaps; see `ColumnEncoder` for what becomes of them. Arrays may have NaN.
+        X may be a frame of pandas, polars, pyarrow or another library that narwhals knows, with
+        numbers, booleans, categories, strings, dates and missing values; see `ColumnEncoder` for
+        what becomes of them. Arrays may have NaN.
 
         X may also be a source of `rflaf.rows`, whose blocks have the targets and weights; it is
         read twice, and never held whole. A fit that fails or is interrupted leaves the estimator
@@ -210,10 +240,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         >>> bool(model.fit(X, y, groups=patient).oof_score_ > 0.1)  # there is nothing to learn
         False
         """
-        settings = self._fit_settings()
-        check = self._input_check(settings.seed)
-        rows = check.rows(X, y, sample_weight, self.max_bytes, groups, settings.seed)
-        self._publish_fit(check, fit_regression(rows, settings))
+        super().fit(X, y, sample_weight, groups)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -228,74 +255,29 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         is interrupted counts none of its rows.
         """
         if self.solver == "cg":
-            raise ValueError(f"partial_fit needs solver 'auto' or 'ridge'. Got {self.solver!r}.")
-        if isinstance(X, Source):
-            raise TypeError("partial_fit takes arrays. Got a source, which 'fit' reads in blocks.")
-        before: PartialState | None = getattr(self, "_partial", None)
-        if before is None:
-            if hasattr(self, "coef_"):
-                warnings.warn(
-                    "partial_fit begins a new model: this one comes from fit, which does not keep "
-                    "the sums over its rows.",
-                    UserWarning,
-                    stacklevel=caller_level(),
-                )
-            settings = self._fit_settings()
-            check = self._input_check(settings.seed)
-            rows = ArrayRows(*check.arrays(X, y, sample_weight))
-            fit = fit_regression(rows, settings, keep_sums=True)
-            _warn_of_few_rows(fit.first_rows)
-        else:
-            check = InputCheck(type(self), classes=False, fitted=self)
-            settings = replace(self._fit_settings(), seed=before.seed)
-            rows = self._more_rows(check.arrays(X, y, sample_weight), before.fit)
-            fit = extend_regression(before.fit, rows, settings)
-        self._publish_fit(check, fit, PartialState(fit, settings.seed))
+            raise ValueError(f"partial_fit takes solver 'auto' or 'ridge'. Got {self.solver!r}.")
+        self._more_rows(X, y, sample_weight)
         return self
 
-    def _more_rows(self, arrays: tuple[Any, Array, Array], fit: RegressionFit) -> ArrayRows:
-        """Rows to add to a fit, checked against it."""
-        m, outputs = fit.members[0].coef.shape
-        if self.n_components not in ("auto", m):
-            raise ValueError(
-                f"'n_components' was {m} in the first call of partial_fit, and cannot change. "
-                f"Got {self.n_components}."
-            )
-        columns = arrays[1][:1].size
-        if columns != outputs:
-            raise ValueError(
-                f"'y' must have {outputs} targets, as in the first call. Got {columns}."
-            )
-        check_heaviest(float(arrays[2].max()))
-        return ArrayRows(*arrays, first=fit.rows_seen)
-
-    def _publish_fit(
-        self, check: InputCheck, fit: RegressionFit, partial: PartialState | None = None
-    ) -> None:
-        first, single = fit.members[0], fit.target.single
-        oof = spread_rows(fit.oof_prediction, fit.sample_numbers, fit.rows_seen)
-        self._publish(
-            check.columns(),
-            fit.members,
-            coef_=first.coef[:, 0] if single else first.coef,
-            intercept_=float(first.intercept[0]) if single else first.intercept,
-            alpha_path_=fit.alpha_path,
-            form_path_=fit.form_path,
-            noise_=float(fit.noise[0]) if single else fit.noise,
-            noise_model_=fit.noise_model,
-            feature_importances_=fit.importances,
-            oof_prediction_=oof[:, 0] if single and oof is not None else oof,
-            oof_score_=fit.oof_score,
-            n_samples_fit_=fit.rows_seen,
-            **({} if partial is None else {"_partial": partial}),
-        )
+    def _attributes(self, fitted: Fit) -> dict[str, Any]:
+        first, single = fitted.members[0], fitted.loss.outputs == 1 and fitted.loss.single
+        oof = spread_rows(fitted.oof_scores, fitted.sample_numbers, fitted.rows_seen)
+        noise = fitted.noise
+        return {
+            "coef_": first.coef[:, 0] if single else first.coef,
+            "intercept_": float(first.intercept[0]) if single else first.intercept,
+            "noise_": float(noise[0]) if single and noise is not None else noise,
+            "noise_model_": fitted.noise_model,
+            "oof_prediction_": None if oof is None else fitted.loss.predict(oof),
+        }
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictions of X's precision; with `return_std` also the standard deviation of each.
 
         The deviation is that of a new observation.
         """
-        prediction = self._decide(self._scores(X))
+        scores = self._scores(X)  # it says so where nothing is fitted
+        prediction = self.loss_.predict(scores)
         if not return_std:
             return prediction
         return prediction, self.predict_std(X)
@@ -305,8 +287,10 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
 
         It depends on the row, and comes from errors on rows that were not learned from.
         """
-        found = [self.noise_model_.std(x).astype(x.dtype) for x in self._input_blocks(X)]
-        return self._decide(np.concatenate(found))
+        return self._shaped(np.concatenate([self._std(x) for x in self._input_blocks(X)]))
+
+    def _std(self, x: Any) -> Array:
+        return self.noise_model_.std(x).astype(x.dtype)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Array, Array]:
         """The ends of intervals that hold a share `coverage` of new observations.
@@ -327,11 +311,12 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
             raise ValueError(f"'coverage' must lie between 0 and 1. Got {float(coverage)}.")
         low, high = [], []
         for x in self._input_blocks(X):
-            scores = self._block_scores(x)
+            middle = self.loss_.predict(self._block_scores(x)).reshape(x.shape[0], -1)
             width = self.noise_model_.width(x, coverage)
-            low.append((scores - width).astype(x.dtype))
-            high.append((scores + width).astype(x.dtype))
-        return self._decide(np.concatenate(low)), self._decide(np.concatenate(high))
+            low.append((middle - width).astype(x.dtype))
+            high.append((middle + width).astype(x.dtype))
+        return self._shaped(np.concatenate(low)), self._shaped(np.concatenate(high))
 
-    def _decide(self, scores: Array) -> Array:
-        return scores[:, 0] if self.coef_.ndim == 1 else scores
+    def _shaped(self, values: Array) -> Array:
+        """One number per row where targets are."""
+        return values[:, 0] if self.coef_.ndim == 1 else values

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 from sklearn.utils._missing import is_pandas_na
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_sample_weight,
@@ -19,6 +18,8 @@ from sklearn.utils.validation import (
 
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.inputs.opening import has_columns, is_listed, opened
+from rflaf.inputs.target_means import Coded
+from rflaf.losses import Loss
 from rflaf.rows import ArrayRows, Arrays, Rows, Source, SourceRows
 from rflaf.rows.sample import HEAVIEST, LIGHTEST, Keys, fold_keys
 
@@ -38,12 +39,6 @@ def moderate(weights: Array) -> Array:
     return weights if LIGHTEST <= largest <= HEAVIEST else weights / largest
 
 
-def _check_missing(labels: Array) -> None:
-    """What sorting classes would stumble over, by its name."""
-    if labels.dtype.kind == "O" and any(c is None or c != c for c in labels.ravel()):
-        raise ValueError("Input y contains missing classes (None or NaN).")
-
-
 def dense_for(encoder: ColumnEncoder | None, X: Any) -> Any:
     """X, of which a sparse matrix is made dense where its columns become others."""
     if sparse.issparse(X) and encoder is not None and not encoder.is_identity:
@@ -60,33 +55,29 @@ class InputCheck:
     ----------
     kind : type
         The estimator whose name errors have.
-    classes : bool
-        Whether targets are classes.
+    loss : Loss
+        Which targets it takes.
     fitted : estimator, optional
         One whose columns are asked for from the first row on.
     categorical_features : "from_dtype", array-like or None
         For an encoder of columns that are no numbers, or have gaps.
-    seed : int
-        Of its folds.
     """
 
     def __init__(
         self,
         kind: type,
-        classes: bool,
+        loss: Loss,
         fitted: Any = None,
         categorical_features: Any = "from_dtype",
-        seed: int = 0,
     ) -> None:
         if fitted is None:
             self.found = kind()
             self.found.categorical_features = categorical_features
         else:
             self.found = fitted
-        self.classes = classes
+        self.loss = loss
         self.encoder: ColumnEncoder | None = None if fitted is None else fitted.encoder_
         self._first = fitted is None
-        self._seed = seed
 
     def columns(self) -> dict[str, Any]:
         """The fitted attributes that describe the columns."""
@@ -111,65 +102,53 @@ class InputCheck:
 
     def targets(self, y: Any) -> Array:
         """Targets of a block."""
-        if not self.classes:
-            return check_array(
-                y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y"
-            )
-        labels = column_or_1d(y)
-        _check_missing(labels)
-        if len(labels):
-            check_classification_targets(np.unique(labels))
-        return labels
+        return self.loss.check(y)
 
     def arrays(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         """All rows, checked at once, and encoded."""
-        if self.classes and y is not None:
-            _check_missing(np.asarray(y))
-        numbers: dict[str, Any] = {} if self.classes else {"multi_output": True, "y_numeric": True}
         X = dense_for(self.encoder, X)
+        self._check_targets_given(y)
         encoded = not sparse.issparse(X) and (self._first or self.encoder is not None)
         numeric = self.encoder is None or self.encoder.is_numeric
         if encoded and has_columns(X, self.found.categorical_features, numeric):
             inputs = opened(self.found, X, self._first, numeric)
-            if y is None:
-                raise ValueError(f"{type(self.found).__name__} requires y to be passed. Got None.")
-            y = _check_y(y, **numbers, estimator=self.found)
-            check_consistent_length(X, y)
         else:
-            inputs, y = validate_data(
+            inputs = validate_data(
                 self.found,
                 X,
-                y,
                 reset=self._first,
                 accept_sparse="csr",
                 dtype=FLOATS,
                 ensure_all_finite="allow-nan" if encoded else True,
-                **numbers,
             )
             if encoded and (is_listed(self.found.categorical_features) or not numeric):
                 inputs = opened(self.found, inputs, False, numeric=False)
-        if self.classes:
-            check_classification_targets(y)
-        else:
-            y = np.asarray(y, np.float64)
+        y = _check_y(self.loss.check(y), multi_output=True, estimator=self.found)
+        check_consistent_length(X, y)
         weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
         if weights.max() <= 0:
             raise ValueError("'sample_weight' must have a positive entry. Got only zeros.")
         if encoded:
-            inputs = self._encoded(inputs, y, weights)
+            inputs = self._encoded(inputs, weights)
         return inputs, y, weights
 
-    def _encoded(self, inputs: Any, y: Array, weights: Array) -> Array:
+    def _check_targets_given(self, y: Any) -> None:
+        if y is None:
+            name = type(self.found).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+
+    def _encoded(self, inputs: Any, weights: Array) -> Array:
         if self.encoder is not None:
             return self.encoder.encode(inputs)
-        encoder = ColumnEncoder(
-            self.found.categorical_features,
-            target_type="classes" if self.classes else "numbers",
-            random_state=self._seed,
-        )
-        x = encoder.learn(self.found, inputs, y, weights)
+        encoder = ColumnEncoder(self.found.categorical_features)
+        x = encoder.learn_columns(self.found, inputs, weights)
         self.encoder = encoder
         return x
+
+    @property
+    def coded(self) -> Coded | None:
+        """Columns of the encoded rows that hold codes of levels."""
+        return None if self.encoder is None else self.encoder.coded
 
     def rows(
         self,
@@ -197,11 +176,10 @@ class InputCheck:
             if y is not None or sample_weight is not None:
                 raise ValueError(
                     "With a source for 'X', targets and weights come from its blocks. Got 'y' or "
-                    "'sample_weight' besides."
+                    "'sample_weight' as well."
                 )
             return SourceRows(X, self, max_bytes)
-        if y is None:
-            raise ValueError(f"{type(self.found).__name__} requires y to be passed. Got None.")
+        self._check_targets_given(y)
         if sample_weight is not None and np.ndim(sample_weight) == 0:
             sample_weight = np.broadcast_to(np.float64(sample_weight), len(X))
         return SourceRows(Arrays(X, y, sample_weight), self, max_bytes)

@@ -1,29 +1,22 @@
-"""From rows and frozen settings to a frozen result. No estimator is known here.
+"""From rows, a loss and frozen settings to a frozen result. No estimator is known here.
 
-`fit_regression` and `fit_classification` tell the whole way of a fit.
+`fit` tells the whole way of a fit, `extend` that of more rows.
 """
 
-from rflaf.fitting.classification import (
-    ClassificationFit,
-    extend_classification,
-    fit_classification,
-)
-from rflaf.fitting.judged import RegressionFit
+from rflaf.fitting.fit import Fit, Online, fit
 from rflaf.fitting.members import Member, describe_members, leading_team
-from rflaf.fitting.regression import extend_regression, fit_regression
+from rflaf.fitting.online import extend
 from rflaf.fitting.settings import Choice, FitSettings, Start
 
 __all__ = [
     "Choice",
-    "ClassificationFit",
+    "Fit",
     "FitSettings",
     "Member",
-    "RegressionFit",
+    "Online",
     "Start",
     "describe_members",
-    "extend_classification",
-    "extend_regression",
-    "fit_classification",
-    "fit_regression",
+    "extend",
+    "fit",
     "leading_team",
 ]

@@ -6,15 +6,16 @@ from typing import Any
 
 from scipy import sparse
 
+from rflaf import rules
+from rflaf.fitting.settings import FitSettings
+from rflaf.rows import Sample
 from rflaf.runtime.memory import free_bytes, gigabytes, physical_bytes
 
-SAMPLE_ROWS = 200_000  # rows that the activation is learned on, where there are more,
-_SAMPLE_NUMBERS = 1 << 28  # with at most this many numbers in them,
+_SAMPLE_NUMBERS = 1 << 28  # of the sample that layers are learned on, at most,
 _LEAST_SAMPLE = 1000  # and at least this many rows
 _BLOCK_NUMBERS = 1 << 23  # inputs or features of a block of rows
 EXACT_FEATURES = 4_000_000  # up to this many in all, products of features are taken in float64,
-EXACT_OF_CLASSES = 300_000  # and those for classes, where penalties are larger
-_NARROW = 5000  # features up to which normal equations are taken where they fit: they give more
+EXACT_OF_STEPS = 300_000  # and where each step takes a pass, and penalties are larger
 _PASSES = 9000  # what sixty passes over the rows cost, in the time of a product in a Gram matrix
 _WIDE_FEATURES = 1 << 28  # of a block of rows: never held at once, but enough for all threads
 _WIDE_INPUTS = 1 << 24
@@ -43,19 +44,21 @@ def check_gram(m: int, max_bytes: int | None) -> None:
         )
 
 
-def check_fit(
-    n: int, d: int, outputs: int, m: int, members: int, *, wide: bool, all_features: bool = False
-) -> None:
-    """What a fit of n rows of d inputs holds at least, against what is free; before W is drawn.
+def check_fit(sample: Sample, outputs: int, settings: FitSettings, folds: int) -> None:
+    """What a fit holds at least, against what is free; before W is drawn.
 
-    `wide`: by conjugate gradients. Else sums are taken over products of the features, in the span
-    of the rows where these are fewer, unless `all_features` are to be kept.
+    Sums are taken over products of the features, in the span of the rows where these are fewer,
+    unless more rows may come.
     """
+    n, d, m = sample.used, sample.x.shape[1], settings.components
+    if settings.coded is not None:  # codes become a mean per output
+        d += (outputs - 1) * len(settings.coded.columns)
+    members = folds * (1 + settings.mixes)
     needed = d * m * (4 * members + 16)  # L W of all members, and W while one is drawn in float64
-    if wide:
+    if settings.uses_cg:
         needed += 30 * 8 * m * outputs + 4 * m * min(n, _WIDE_SAMPLE)
     else:
-        unknowns = m if all_features else min(n, m)
+        unknowns = m if settings.online else min(n, m)
         needed += gram_bytes(unknowns) + 2 * 8 * (unknowns + 1) ** 2 * (members - 1)
         needed += 20 * 8 * m * outputs + (20 * n * m if unknowns < m else 0)
     free = free_bytes()
@@ -95,11 +98,11 @@ def sample_rows(x: Any, max_bytes: int | None) -> int:
     drawn.
     """
     if sparse.issparse(x):  # it is in memory, and a few of its rows hardly show a column
-        return SAMPLE_ROWS
+        return rules.SAMPLE_ROWS
     d, itemsize = x.shape[1], x.dtype.itemsize
     room = physical_bytes() // 4 if max_bytes is None else max_bytes // 2
     fits = room // (3 * itemsize * d + 64)
-    return max(min(SAMPLE_ROWS, _SAMPLE_NUMBERS // d, fits), _LEAST_SAMPLE)
+    return max(min(rules.SAMPLE_ROWS, _SAMPLE_NUMBERS // d, fits), _LEAST_SAMPLE)
 
 
 def block_rows(m: int, d: int, max_bytes: int | None) -> int:
@@ -129,7 +132,7 @@ def takes_cg(solver: str, n: int, m: int, max_bytes: int | None) -> bool:
         return solver == "cg"
     if not gram_fits(m, max_bytes):
         return True
-    return m > _NARROW and n * m**2 + 4 * m**3 > _PASSES * n * m
+    return m > rules.WIDE_FEATURES and n * m**2 + 4 * m**3 > _PASSES * n * m
 
 
 def wide_block_rows(m: int, d: int, max_bytes: int | None) -> int:

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf import fused
+from rflaf import fused, rules
 from rflaf.fitting.members import Member, teams_of
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import as_array, project
 
 Array = NDArray[Any]
 
-_MOST_ROWS = 400  # that the prediction is compared on,
-_MOST_IN_ALL = 16_000  # and those for all inputs together
-_OF_EACH_TEAM = 2  # members that are asked
+_MOST_IN_ALL = 16_000  # rows that are compared, for all inputs together
 
 
 def input_importances(members: list[Member], x: Any, rng: np.random.Generator) -> Array:
@@ -30,7 +28,7 @@ def input_importances(members: list[Member], x: Any, rng: np.random.Generator) -
     """
     members = _some_of_each_team(members)
     n, d = x.shape
-    count = max(min(n, _MOST_ROWS, _MOST_IN_ALL // max(d, 1)), min(n, 20))
+    count = max(min(n, rules.IMPORTANCE_ROWS, _MOST_IN_ALL // max(d, 1)), min(n, 20))
     rows = x[np.sort(rng.choice(n, count, replace=False))]
     order = rng.permutation(count)
     largest = np.max([np.abs(member.coef).max(axis=0) for member in members], axis=0)
@@ -53,12 +51,12 @@ def input_importances(members: list[Member], x: Any, rng: np.random.Generator) -
 
 def _some_of_each_team(members: list[Member]) -> list[Member]:
     """The first members of every team, with the weight of all: they depend on inputs alike."""
-    found: list[Member] = []
-    for places in teams_of([member.seat for member in members]):
-        some = [members[k] for k in places[:_OF_EACH_TEAM]]
+    asked: list[Member] = []
+    for places in teams_of([member.layer for member in members]):
+        some = [members[k] for k in places[: rules.IMPORTANCE_MEMBERS]]
         more = len(places) / len(some)
-        found += [replace(member, weight=more * member.weight) for member in some]
-    return found
+        asked += [replace(member, weight=more * member.weight) for member in some]
+    return asked
 
 
 class _Shuffled:
@@ -73,9 +71,9 @@ class _Shuffled:
         self._inputs = as_array(inputs)
         self._w, self._sigma, self._order = layer.components, layer.sigma, order
         self._z = project(self._inputs, self._w)
-        columns = np.argsort(layer.form.origin, kind="stable")
+        columns = np.argsort(layer.origin, kind="stable")
         self._columns = np.split(
-            columns, np.cumsum(np.bincount(layer.form.origin, minlength=rows.shape[1]))[:-1]
+            columns, np.cumsum(np.bincount(layer.origin, minlength=rows.shape[1]))[:-1]
         )
         self._v = member.weight * member.coef / unit
         with np.errstate(over="ignore", invalid="ignore"):

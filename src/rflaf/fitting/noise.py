@@ -9,17 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from rflaf.fitting.learn import FittedLayer
+from rflaf import rules
+from rflaf.fitting.layers import FittedLayer
 from rflaf.solvers.features import features, project
 from rflaf.solvers.ridge import NormalEquations, gcv_penalty
 
 Array = NDArray[Any]
 
-_FEATURES = 200  # of the layer, that the size of the noise is a function of
-_LEAST_ROWS = 200  # below this the noise is taken for the same everywhere
-_MOST_ROWS = 20_000
 _KEPT = 2000  # quantiles of errors over their scale
-_RANGE = np.log(30.0)  # the scale stays within this factor of its middle
 
 
 @dataclass(frozen=True)
@@ -64,11 +61,12 @@ class NoiseModel:
     def _scale(self, x: Any) -> Array:
         if self.layer is None:
             return np.ones((x.shape[0], len(self.center)))
-        return np.exp(0.5 * self._log_square(_features(self.layer, x)))
+        return np.exp(0.5 * self._log_square(_features(self.layer, self.layer.inputs(x))))
 
     def _log_square(self, phi: Array) -> Array:
         raw = phi.astype(np.float64) @ self.coef
-        return np.clip(raw, self.center - _RANGE, self.center + _RANGE)
+        far = np.log(rules.NOISE_RANGE)
+        return np.clip(raw, self.center - far, self.center + far)
 
 
 def constant_noise(noise: Array) -> NoiseModel:
@@ -77,21 +75,21 @@ def constant_noise(noise: Array) -> NoiseModel:
     return NoiseModel(None, nothing, np.zeros(len(noise)), noise, nothing)
 
 
-def fit_noise(layer: FittedLayer, x: Any, errors: Array) -> NoiseModel:
-    """From errors, n × C, on rows x that were not learned from.
+def fit_noise(layer: FittedLayer, inputs: Any, errors: Array) -> NoiseModel:
+    """From errors, n × C, on rows that were not learned from, and their inputs in their form.
 
     The scale is a ridge regression of the log of the squared error. Errors are judged by a scale
     that half of the rows have found for the other half.
     """
-    step = -(-len(errors) // _MOST_ROWS)
-    x, errors = x[::step], errors[::step]
+    step = -(-len(errors) // rules.MOST_NOISE_ROWS)
+    inputs, errors = inputs[::step], errors[::step]
     n, outputs = errors.shape
     size = np.sqrt(np.mean(errors**2, axis=0))
-    if n < _LEAST_ROWS or not (size > 0).all():
+    if n < rules.NOISE_ROWS or not (size > 0).all():
         kept = _quantiles(np.abs(errors))
         nothing = np.zeros((0, outputs))
         return NoiseModel(None, nothing, np.zeros(outputs), size, kept)
-    phi = _features(layer, x)
+    phi = _features(layer, inputs)
     target = np.log(errors**2 + (1e-3 * size) ** 2)
     halves = np.arange(n) % 2
     models, scores = [], np.empty_like(errors)
@@ -118,13 +116,12 @@ def _quantiles(scores: Array) -> Array:
     return ordered[np.round(np.linspace(0, len(ordered) - 1, _KEPT)).astype(int)]
 
 
-def _features(layer: FittedLayer, x: Any) -> Array:
-    z = project(layer.inputs(x), layer.components[:, :_FEATURES])
+def _features(layer: FittedLayer, inputs: Any) -> Array:
+    z = project(inputs, layer.components[:, : rules.NOISE_FEATURES])
     return features(layer.sigma, z)
 
 
 def _solve(phi: Array, target: Array) -> Array:
     sums = NormalEquations.empty(phi.shape[1] - 1, target.shape[1])
     sums.add(phi.astype(np.float64), target)
-    alpha, _ = gcv_penalty(sums, True)
-    return sums.solve(alpha)
+    return sums.solve(gcv_penalty(sums, True).alpha)

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rflaf.bases import Basis
+from rflaf.inputs.forms import Form
+from rflaf.inputs.target_means import Coded
 from rflaf.solvers.starts import Kind, Learned
 
 Array = NDArray[Any]
@@ -16,9 +18,9 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Choice:
-    """The form of the inputs and the kind of metric, and where learning starts from, if known."""
+    """A form of the inputs and a kind of metric, and where an earlier fit ended, if one did."""
 
-    form: str
+    form: type[Form]
     kind: Kind
     start: Learned | None = field(default=None, compare=False)
 
@@ -27,15 +29,12 @@ class Choice:
 class Start:
     """What the members of an earlier fit have learned, to go on from.
 
-    `learned` has a list for each of the choices. The fit had `inputs` columns, and took ranks of
-    those in `ranked`.
+    `learned` has a list for each of the choices.
     """
 
     basis: Basis
     learned: list[list[Learned]]
     choices: list[Choice]
-    inputs: int
-    ranked: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -53,14 +52,23 @@ class FitSettings:
         Everything that is drawn follows from it.
     start : Start, optional
         Where learning starts from, if that is of a kind that is possible now.
-    class_weight : dict, "balanced" or None
-        For classification.
     n_components, n_members : int, optional
         None: what the number of rows suggests.
+    input_form : type of Form, optional
+        None: what held-out rows choose.
+    coded : Coded, optional
+        Columns of the inputs that hold codes of levels, which become means of the target.
+    online : bool
+        Whether more rows will be added later.
+
+    These are known once rows have been seen (`folds.resolve`):
+
     mixes : bool
-        Whether members may have different forms of the inputs, and a linear model join them.
+        Whether members may have different forms of the inputs.
     holds_out : bool
         Whether there are rows enough for some to be held out.
+    uses_cg : bool
+        Whether output weights come from conjugate gradients.
     """
 
     n_components: int | None
@@ -80,23 +88,31 @@ class FitSettings:
     max_bytes: int | None = None
     verbose: int = 0
     start: Start | None = None
-    class_weight: Any = None
     n_members: int | None = None
-    input_form: str = "auto"
+    input_form: type[Form] | None = None
     n_jobs: int | None = None
+    coded: Coded | None = None
+    online: bool = False
     mixes: bool = False
     holds_out: bool = True
-
-    @property
-    def plain_form(self) -> str:
-        """The form of the inputs where nothing can choose it."""
-        return "raw" if self.input_form == "auto" else self.input_form
+    uses_cg: bool = False
 
     @property
     def components(self) -> int:
         """The number of features, once it is known."""
         assert self.n_components is not None
         return self.n_components
+
+    @property
+    def members(self) -> int:
+        """The members of a team, once they are known."""
+        assert self.n_members is not None
+        return self.n_members
+
+    @property
+    def learns_activation(self) -> bool:
+        """Whether there are coefficients to learn."""
+        return self.basis.learnable and self.coefficients is None
 
     def rng(self, *purpose: int) -> np.random.Generator:
         """A generator for one purpose; without any, for W and learning."""

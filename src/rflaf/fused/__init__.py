@@ -16,7 +16,7 @@ from rflaf.fused.gradients import (
     readout_tables,
     tables_frame,
 )
-from rflaf.fused.held_out import HeldOut, HeldOutRows
+from rflaf.fused.held_out import Gradients, HeldOut, HeldOutRows
 from rflaf.fused.powers import adjoint_powers, evaluate_powers
 from rflaf.fused.products import slopes, times, transposed_times
 from rflaf.fused.spline_sums import combine_splines, spline_gradients
@@ -36,6 +36,7 @@ __all__ = [
     "BinnedMatrix",
     "Bins",
     "Direct",
+    "Gradients",
     "HeldOut",
     "HeldOutRows",
     "Layout",

@@ -167,7 +167,10 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         return x
 
     def learn_columns(self, found: Any, inputs: Any, weights: Array) -> Array:
-        """As `learn`, without targets: a category of many levels becomes codes, see `coded`."""
+        """As `learn`, without targets: a category of many levels becomes codes, see `coded`.
+
+        `found` is the estimator that knows the columns, `inputs` what `opened` has made.
+        """
         state = self._learned(found, inputs, weights, codes=True)
         x = _encoded(state["parts_"], inputs)
         self._publish(state)

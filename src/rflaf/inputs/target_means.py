@@ -63,8 +63,8 @@ class TargetMeans:
         codes = x[:, self.columns].astype(np.intp)
         means = [table[code] for table, code in zip(self.tables, codes.T)]
         for number in [] if fold is None else np.unique(fold[fold >= 0]).tolist():
-            if number not in self.of_fold:
-                raise ValueError(f"There are no means without fold {number}.")
+            if number not in self.of_fold:  # no row of it was learned from
+                continue
             rows = np.flatnonzero(fold == number)
             for found, table, code in zip(means, self.of_fold[number], codes.T):
                 found[rows] = table[code[rows]]
@@ -81,7 +81,9 @@ class TargetMeans:
         return replace(self, of_fold={})
 
 
-def learn_means(x: Array, coded: Coded, targets: Array, weights: Array, fold: Array) -> TargetMeans:
+def learn_means(
+    x: Array, coded: Coded, targets: Array, weights: Array, fold: Array, least: int = 1
+) -> TargetMeans:
     """Means of targets by level, over all rows and over all rows but those of a fold.
 
     Parameters
@@ -94,6 +96,11 @@ def learn_means(x: Array, coded: Coded, targets: Array, weights: Array, fold: Ar
         Rows of weight zero do not count. The unit of weights does not matter.
     fold : array of n ints
         From 0 on. Rows that belong together share one.
+    least : int
+        Levels that are in fewer folds have the common mean for rows that had no part in the means.
+        With 2, a level whose rows all lie in one fold gets the common mean: its rows were shown
+        that, so nothing was learned about their own. With folds of groups this is any level that
+        belongs to one group, such as a name.
 
     Notes
     -----
@@ -115,7 +122,8 @@ def learn_means(x: Array, coded: Coded, targets: Array, weights: Array, fold: Ar
         number: _tables([part for j, part in enumerate(sums) if j != k and part.rows], empty)
         for k, number in enumerate(numbers.tolist())
     }
-    return TargetMeans(coded.columns, _tables([part for part in sums if part.rows], empty), of_fold)
+    parts = [part for part in sums if part.rows]
+    return TargetMeans(coded.columns, _tables(parts, empty, min(least, len(parts))), of_fold)
 
 
 @dataclass(frozen=True)
@@ -170,8 +178,11 @@ def _sums_of_fold(
     return _FoldSums(len(targets), heaviest, unit, centre, by_level)
 
 
-def _tables(folds: list[_FoldSums], empty: list[Array]) -> list[Array]:
-    """Means over the rows of some folds; `empty` are the tables without any."""
+def _tables(folds: list[_FoldSums], empty: list[Array], least: int = 1) -> list[Array]:
+    """Means over the rows of some folds; `empty` are the tables without any.
+
+    Levels that are in fewer than `least` of the folds have the common mean.
+    """
     if not folds:
         return empty
     heaviest = max(part.heaviest for part in folds)
@@ -194,7 +205,8 @@ def _tables(folds: list[_FoldSums], empty: list[Array]) -> list[Array]:
             total[1] += scale * first + shift * rows
             total[2] += scale**2 * second + 2 * scale * shift * first + shift**2 * rows
         means, prior = smoothed_means(total)
-        means = np.where(total[0] > 0, means, prior)
+        there = sum((part.by_level[column][0] > 0).astype(int) for part in folds)
+        means = np.where(there >= least, means, prior)
         means[-1] = prior
         tables.append((means + centre) * unit)
     return tables

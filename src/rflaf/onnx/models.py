@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 from rflaf.activation import Activation
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.fitting import Member
-from rflaf.inputs.form import InputForm
+from rflaf.inputs.forms import Form, Standardised
 from rflaf.onnx.activations import add_activation
-from rflaf.onnx.forms import add_inputs
 from rflaf.onnx.graph import Graph
+from rflaf.onnx.table_inputs import add_means
 
 Array = NDArray[Any]
 
 
 def add_features(
-    graph: Graph, form: InputForm, components: Array, activation: Activation, x: str
+    graph: Graph, form: Form, components: Array, activation: Activation, x: str
 ) -> str:
     """sigma(X W) from float64 inputs that are finite, n × M."""
-    inputs, order = add_inputs(graph, form, x)
+    inputs, order = form.export(graph, x)  # rows of W in this order spare a permutation
     w = components[order].astype(graph.dtype)
     z = graph.add("MatMul", graph.cast(inputs, graph.dtype), w)
     return add_activation(graph, activation, z)
@@ -30,36 +30,50 @@ def add_features(
 
 def add_random_features(graph: Graph, model: RandomFeatures, x: str) -> str:
     """What `transform` gives, n × M."""
-    form = InputForm("raw", model.mean_, model.scale_, np.zeros(0, np.intp), [], [])
-    x = _made_finite(graph, x, form.mean)
+    form = Standardised(model.mean_, model.scale_)
+    x = _made_finite(graph, x, len(form.mean))
     return add_features(graph, form, model.components_, model.activation_, x)
 
 
-def add_scores(graph: Graph, members: list[Member], x: str) -> str:
-    """The weighted mean of the members' Phi V + intercept, n × C, in float64."""
-    x = _made_finite(graph, x, members[0].layer.form.mean)
+def add_scores(graph: Graph, members: list[Member], x: str, width: int) -> str:
+    """The weighted mean of the members' Phi V + intercept, n × C, in float64; x is n × width."""
+    x = _made_finite(graph, x, width)
     intercept = np.sum([member.weight * member.intercept for member in members], axis=0)
     total = graph.add("Add", graph.refused(), intercept)
     for member in members:
         layer = member.layer
-        phi = add_features(graph, layer.form, layer.components, layer.activation, x)
-        # weights of at most 1, as in Member.scores: float32 need not hold the target's units
-        largest = np.abs(member.coef).max(axis=0)
-        unit = np.where(largest > 0, largest, 1.0)
-        scores = graph.add("MatMul", phi, (member.coef / unit).astype(graph.dtype))
-        scores = graph.add("Mul", graph.cast(scores, np.float64), unit * member.weight)
+        given = x if layer.means is None else add_means(graph, layer.means, x, width)
+        phi = add_features(graph, layer.form, layer.components, layer.activation, given)
+        scores = _add_readout(graph, phi, member.weight * member.coef)
         total = graph.add("Add", total, scores)
     return total
 
 
-def _made_finite(graph: Graph, x: str, mean: Array) -> str:
-    """Inputs with means in place of what is not finite; such rows are refused.
+def _add_readout(graph: Graph, phi: str, coef: Array) -> str:
+    """Phi V, in float64."""
+    if graph.dtype == np.float64:  # no factor behind the product: onnxruntime rounds it to float32
+        return graph.add("MatMul", phi, coef)
+    # weights of at most 1, as in Member.scores: float32 need not hold the target's units
+    largest = np.abs(coef).max(axis=0)
+    unit = np.where(largest > 0, largest, 1.0)
+    scores = graph.add("MatMul", phi, (coef / unit).astype(graph.dtype))
+    return graph.add("Mul", graph.cast(scores, np.float64), unit)
+
+
+def _made_finite(graph: Graph, x: str, width: int) -> str:
+    """Inputs with zeros in place of what is not finite; such rows are refused.
 
     They go on, because no cell of a table could be found for NaN.
     """
     zero = graph.add("Mul", x, np.float64(0))
     graph.refuse(graph.add("ReduceSum", zero, np.array([1]), keepdims=1))
-    return graph.add("Where", graph.add("IsNaN", zero), mean, x)
+    return graph.add("Where", graph.add("IsNaN", zero), np.zeros(width), x)
+
+
+def _width(model: Any) -> int:
+    """The number of columns that the members take."""
+    encoder = model.encoder_
+    return int(model.n_features_in_ if encoder is None else len(encoder.origin_))
 
 
 def output_features(graph: Graph, model: RandomFeatures, x: str) -> None:
@@ -71,7 +85,8 @@ def output_features(graph: Graph, model: RandomFeatures, x: str) -> None:
 
 def output_prediction(graph: Graph, model: RFLAFRegressor, x: str) -> None:
     """The output "prediction", of `predict`'s shape."""
-    scores = graph.cast(add_scores(graph, model.members_, x), graph.dtype)
+    scores = add_scores(graph, model.members_, x, _width(model))
+    scores = graph.cast(model.loss_.export(graph, scores), graph.dtype)
     if model.coef_.ndim == 1:
         scores = graph.add("Squeeze", scores, np.array([1]))
         graph.output("prediction", scores, graph.dtype, "n")
@@ -81,7 +96,7 @@ def output_prediction(graph: Graph, model: RFLAFRegressor, x: str) -> None:
 
 def output_classes(graph: Graph, model: RFLAFClassifier, x: str) -> None:
     """The outputs "label" and "probabilities"."""
-    scores = add_scores(graph, model.members_, x)
+    scores = add_scores(graph, model.members_, x, _width(model))
     if len(model.classes_) == 2:
         positive = graph.add("Greater", scores, np.float64(0))
         chosen = graph.add("Squeeze", graph.cast(positive, np.int64), np.array([1]))

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from rflaf.activation import alike
 from rflaf.fitting import leading_team
-from rflaf.fitting.members import FORM_TEXTS
 from rflaf.pages import Bar, BarList, Cell, Histogram, Line, Panel, Section, Subsection, TableView
 from rflaf.report.subject import Subject
 
@@ -83,17 +82,19 @@ def _input_map(subject: Subject, names: list[str]) -> Subsection | None:
     if estimator.metric_kind_ == "none" or any(m.shape != metrics[0].shape for m in metrics):
         return None
     weights = np.mean([_strengths(m) for m in metrics], axis=0)
-    if layer.form.name == "bins":  # those of a column together
-        weights = np.sqrt(np.bincount(layer.form.origin, weights**2, len(layer.form.mean)))
     if len(weights) != len(inputs):
         return None
+    if metrics[0].ndim == 1:  # those of one name together
+        places = {name: k for k, name in enumerate(dict.fromkeys(inputs))}
+        weights = np.sqrt(np.bincount([places[name] for name in inputs], weights**2))
+        inputs = list(places)
     order = np.argsort(-weights, kind="stable")[:_MOST_BARS].tolist()
     top = float(weights[order[0]]) or 1.0
     bars = tuple(Bar(inputs[j], 0.0, float(weights[j]) / top, f"{weights[j]:.2f}") for j in order)
     grids: tuple[TableView, ...] = ()
     notes = [
         f"How far the learned map L ({estimator.metric_kind_}) stretches each of the "
-        f"{FORM_TEXTS[layer.form.name]}, in the mean over members: the longer, the finer "
+        f"{layer.form.text}, in the mean over members: the longer, the finer "
         "the detail that the model sees in it.",
     ]
     if metrics[0].ndim == 2:
@@ -135,8 +136,4 @@ def _input_names(subject: Subject, names: list[str]) -> list[str]:
             names = [f"input {j}" for j in range(len(form.mean))]
     if len(names) != len(form.mean):
         names = [f"input {j}" for j in range(len(form.mean))]
-    ranked = set(form.ranked.tolist()) if form.name == "ranks" else set()
-    found = [f"rank of {name}" if j in ranked else name for j, name in enumerate(names)]
-    if form.name == "both":
-        found += [f"rank of {names[j]}" for j in form.ranked.tolist()]
-    return found
+    return form.names(names)

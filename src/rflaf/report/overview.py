@@ -140,7 +140,7 @@ class Overview:
     def facts(self) -> list[tuple[str, str]]:
         """What was fitted, to what."""
         model: Any = self.subject.estimator
-        layer, members = model.members_[0].layer, sum(not m.layer.linear for m in model.members_)
+        layer, members = model.members_[0].layer, len(model.members_)
         each = f" in each of {members} members" if members > 1 else ""
         classes = self.subject.classes
         found = [("Target", self.target)]

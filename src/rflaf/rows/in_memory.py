@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from rflaf.rows.protocol import Array, Block, Result, Rows, Tally
+from rflaf.rows.protocol import Array, Block, MakeTally, Result, Rows
 from rflaf.rows.sample import Keys, Sample, SampleDraw
 
 
@@ -41,7 +41,7 @@ class ArrayRows(Rows):
             yield Block(self.first + start, self.x[at], self.y[at], self.weights[at], keys)
 
     def sample(
-        self, size: Callable[[Any], int], seed: int, tally: Callable[[], Tally] | None = None
+        self, size: Callable[[Any], int], seed: int, tally: MakeTally | None = None
     ) -> Sample:
         draw = SampleDraw(size(self.x), seed, tally)
         draw.add(Block(self.first, self.x, self.y, self.weights, self.keys))

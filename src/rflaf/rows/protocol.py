@@ -26,6 +26,11 @@ class Block(NamedTuple):
     weights: Array
     keys: Keys | None = None
 
+    def at(self, rows: Any) -> Block:
+        """Some of them, by number or mask; they keep their keys, not their numbers."""
+        keys = None if self.keys is None else self.keys[rows]
+        return Block(self.start, self.x[rows], self.y[rows], self.weights[rows], keys)
+
     def fold_keys(self, seed: int) -> Keys:
         """What decides on the folds of these rows."""
         if self.keys is not None:
@@ -40,7 +45,10 @@ class Tally(Protocol):
         """Count rows."""
 
     def merge(self, other: Any) -> None:
-        """Add what another tally has counted."""
+        """Add what the `other` tally has counted."""
+
+
+MakeTally = Callable[[], Tally | None]
 
 
 class Rows(ABC):
@@ -48,7 +56,7 @@ class Rows(ABC):
 
     @abstractmethod
     def sample(
-        self, size: Callable[[Any], int], seed: int, tally: Callable[[], Tally] | None = None
+        self, size: Callable[[Any], int], seed: int, tally: MakeTally | None = None
     ) -> Sample:
         """Rows drawn at random, without replacement, among those of positive weight.
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from rflaf.rows.in_memory import ArrayRows
-from rflaf.rows.protocol import Array, Block, Result, Rows, Tally
+from rflaf.rows.protocol import Array, Block, MakeTally, Result, Rows
 from rflaf.rows.sample import Sample, SampleDraw, join
 from rflaf.rows.sources import Source
 
@@ -62,7 +62,7 @@ class SourceRows(Rows):
         self._row_bytes = 0
 
     def sample(
-        self, size: Callable[[Any], int], seed: int, tally: Callable[[], Tally] | None = None
+        self, size: Callable[[Any], int], seed: int, tally: MakeTally | None = None
     ) -> Sample:
         draw = SampleDraw(0, seed, tally)
         for block in self.blocks(self._read_rows):

@@ -8,7 +8,7 @@ many features as the memory allows. Held-out rows decide when to stop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,17 +17,19 @@ from numpy.typing import NDArray
 
 from rflaf import fused
 from rflaf.solvers.features import FeatureOverflow, project
-from rflaf.solvers.layer import Layer, RowPart
+from rflaf.solvers.layer import Layer
+from rflaf.solvers.parts import RowPart
+from rflaf.solvers.penalty import walk
 from rflaf.solvers.preconditioner import SampledRows
 from rflaf.solvers.result import Solution
 
 # Rows of the preconditioner. Its Gram matrix costs about as much as three passes over 40,000 rows.
 _SAMPLE = 4000
-_PENALTIES = (1 / 3, 3.0)  # from one penalty that is tried to the next
+_PENALTY = 3.0  # from one penalty that is tried to the next
 # From one scale of W to the next. What suits few rows is too smooth for many: activation and metric
 # come from sketches, and the more rows there are beyond those, the narrower the kernel may be.
-_SCALES = (1.25, 0.8)
-_MOST_ATTEMPTS = 6  # in either direction
+_SCALE = 0.8
+_FARTHEST = 6  # steps in either direction
 _LAST = 10  # iterations on all rows, from the weights that the held-out rows have chosen
 _PATIENCE = 3  # iterations without a gain on the held-out rows before a penalty is given up
 _GAIN = 1e-3  # what a penalty has to gain on the last, relatively, for yet another to be tried
@@ -63,7 +65,7 @@ class System:
         return self.y_mean - self.mean @ v
 
 
-class Held:
+class Judge:
     """Held-out rows, and their errors."""
 
     def __init__(self, layer: Layer) -> None:
@@ -133,7 +135,7 @@ class WideProblem:
     ----------
     sigma : Table or Direct
     w : array, d × M
-    fit, held : callable
+    fit, held_out : callable
         Rows to fit to, and rows that choose when to stop and which penalty is best (None: there
         are none), for a number of bytes in which features may be kept.
     sample_x, sample_weights : array
@@ -143,7 +145,7 @@ class WideProblem:
     sigma: fused.Sigma
     w: Array
     fit: Callable[[int], RowPart]
-    held: Callable[[int], RowPart] | None
+    held_out: Callable[[int], RowPart] | None
     sample_x: Any
     sample_weights: Array
 
@@ -189,7 +191,7 @@ def solve_cg(
     Without held-out rows the iterations go on to `tol`. With them they end when these no longer
     gain, and a few last ones use all rows. `callback` is called with the record of each iteration.
     """
-    if problem.held is None:
+    if problem.held_out is None:
         state = _begin(problem, 1.0, settings, rng)
         return _solution(state, [_converge(state, settings, settings.max_iter, callback)])
     path: list[Record] = []
@@ -202,12 +204,12 @@ def solve_cg(
         state.move_to(start, settings.alpha)
     best = _stop_early(state, judge, settings, scale, _FINE, callback)
 
-    def with_penalty(best: Best, factor: float) -> Best:
-        state.move_to(best.v, best.alpha * factor)
+    def with_penalty(k: int, near: Best) -> Best:
+        # each from the best weights so far, so that most take a few iterations
+        state.move_to(near.v, best.alpha * _PENALTY**k)
         return _stop_early(state, judge, settings, scale, _FINE, callback)
 
-    # each from the best weights so far, so that most take a few iterations
-    best = _walk(best, path, _PENALTIES if settings.search else (), with_penalty, _GAIN)
+    best = _walk(best, path, with_penalty, _GAIN, _FARTHEST if settings.search else 0)
     layer, precondition = state.system.layer, state.precondition
     judge_intercept = state.system.intercept(best.v)
     everything = Layer(layer.sigma, layer.w, [*layer.parts, *judge.layer.parts])
@@ -219,9 +221,9 @@ def solve_cg(
     return _solution(state, path, best.scale, honest)
 
 
-def _judge(problem: WideProblem, scale: float) -> Held:
-    assert problem.held is not None
-    return Held(problem.layer(scale, [problem.held(0)]))
+def _judge(problem: WideProblem, scale: float) -> Judge:
+    assert problem.held_out is not None
+    return Judge(problem.layer(scale, [problem.held_out(0)]))
 
 
 def _best_scale(
@@ -237,14 +239,14 @@ def _best_scale(
         state = _begin(problem, scale, settings, rng)
         return _stop_early(state, _judge(problem, scale), settings, scale, _ROUGH, callback)
 
-    def with_scale(best: Best, factor: float) -> Best:
+    def with_scale(k: int, near: Best) -> Best:
         try:
-            return at_scale(best.scale * factor)
+            return at_scale(_SCALE**k)
         except FeatureOverflow:
-            failed = {**best.record, "loss": np.inf, "scale": best.scale * factor, "steps": 0}
-            return best._replace(loss=np.inf, record=failed)
+            failed = {**near.record, "loss": np.inf, "scale": _SCALE**k, "steps": 0}
+            return near._replace(loss=np.inf, record=failed)
 
-    return _walk(at_scale(1.0), path, _SCALES, with_scale, _SCALE_GAIN)
+    return _walk(at_scale(1.0), path, with_scale, _SCALE_GAIN, _FARTHEST)
 
 
 def _begin(
@@ -285,33 +287,29 @@ class Best(NamedTuple):
 
 
 def _walk(
-    best: Best,
+    first: Best,
     path: list[Record],
-    factors: tuple[float, ...],
-    attempt: Callable[[Best, float], Best],
+    attempt: Callable[[int, Best], Best],
     gain: float,
+    farthest: int,
 ) -> Best:
-    """Go by one factor or the other, whichever makes the held-out error fall, until it rises.
+    """Walk in whichever direction the held-out error falls; adds the records to `path`."""
+    known = {0: first}
+    path.append(first.record)
 
-    Adds the records of all attempts, the first too, to `path`.
-    """
-    path.append(best.record)
-    for factor in factors:
-        gained = False
-        for _ in range(_MOST_ATTEMPTS):
-            found = attempt(best, factor)
-            path.append(found.record)
-            if not found.loss < (1 - gain) * best.loss:
-                break
-            best, gained = found, True
-        if gained:
-            break
-    return best
+    def losses(steps: Sequence[int]) -> list[float]:
+        for k in steps:
+            if k not in known:
+                known[k] = attempt(k, min(known.values(), key=lambda best: best.loss))
+                path.append(known[k].record)
+        return [known[k].loss for k in steps]
+
+    return known[walk(losses, low=-farthest, high=farthest, gain=gain, together=False).best]
 
 
 def _stop_early(
     state: Descent,
-    judge: Held,
+    judge: Judge,
     settings: WideSettings,
     scale: float,
     gain: float,

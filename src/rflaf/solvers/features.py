@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import fused
-from rflaf.fused.binned import BinnedMatrix
-from rflaf.fused.chunks import for_each
+from rflaf.fused import BinnedMatrix, for_each
 from rflaf.solvers.linalg import factorise, whiten
 
 Array = NDArray[Any]

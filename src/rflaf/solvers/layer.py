@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rflaf import fused
-from rflaf.rows import Block, Rows
+from rflaf.rows import Block
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import KeptBlocks, check_finite, project
+from rflaf.solvers.parts import RowPart, add_results
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -34,42 +35,6 @@ class Sums(NamedTuple):
     moment: Float64  # mean of (phi - its mean) (y - its mean)', M × C
 
 
-@dataclass(frozen=True)
-class RowPart:
-    """Some of the rows: those that `prepare` leaves of each block, ready for the layer.
-
-    Their targets are n × C. What is kept of their features is kept here.
-    """
-
-    rows: Rows
-    prepare: Callable[[Block], Block]
-    size: int
-    kept: KeptBlocks
-
-    def reduce(self, task: Callable[[Iterable[Block]], Any]) -> Any:
-        """A pass over these rows; results are added."""
-        return self.rows.reduce(_Ready(self.prepare, task), _add, self.size)
-
-
-@dataclass(frozen=True)
-class _Ready:
-    """A task on blocks that have been prepared."""
-
-    prepare: Callable[[Block], Block]
-    task: Callable[[Iterable[Block]], Any]
-
-    def __call__(self, blocks: Iterable[Block]) -> Any:
-        ready = (self.prepare(block) for block in blocks)
-        return self.task(block for block in ready if len(block.weights))
-
-
-def _add(one: Any, other: Any) -> Any:
-    """Sums of arrays, and lists one behind the other; a place without rows has nothing to add."""
-    if one is None or other is None:
-        return other if one is None else one
-    return one + other
-
-
 class Layer:
     """sigma(X W) for rows, as a matrix to multiply with.
 
@@ -88,7 +53,7 @@ class Layer:
         """The sums over all rows."""
         total = None
         for part in self.parts:
-            total = _add(total, part.reduce(SumMoments(self._strips(part))))
+            total = add_results(total, part.reduce(SumMoments(self._strips(part))))
         assert total is not None
         check_finite(float(total.phi.sum()))
         return total.sums()
@@ -108,7 +73,7 @@ class Layer:
         right = Normal(p.astype(self.w.dtype), shift.astype(self.w.dtype))
         total = None
         for part in self.parts:
-            total = _add(total, part.reduce(Adjoint(self._strips(part), right)))
+            total = add_results(total, part.reduce(Adjoint(self._strips(part), right)))
         return np.asarray(total)
 
     def _strips(self, part: RowPart) -> Strips:
@@ -259,7 +224,8 @@ class Forward:
     p: Array
 
     def __call__(self, blocks: Iterable[Block]) -> list[Array]:
-        return [fused.predict_inputs(self.sigma, block.x, self.w, self.p) for block in blocks]
+        readout = fused.Readout(self.sigma, self.w, self.p)  # of inputs in bins, too
+        return [readout(block.x) for block in blocks]
 
 
 def collect_targets(blocks: Iterable[Block]) -> list[tuple[Array, Array]]:

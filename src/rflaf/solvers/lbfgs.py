@@ -17,6 +17,7 @@ Float64 = NDArray[np.float64]
 _MEMORY = 12  # steps that are remembered
 _ENOUGH = 1e-4  # of the gain that the slope promises, for a step to be taken
 _SHORTEST = 1e-6
+_ROUNDING = 1e-14  # of the function; within it, its slope decides
 
 
 def minimise(
@@ -45,6 +46,9 @@ def minimise(
             new = x + length * direction
             f_new, g_new = value(new)
             if f_new <= f + _ENOUGH * length * slope:
+                break
+            flat = f_new <= f + _ROUNDING * abs(f)
+            if flat and abs(float(np.vdot(direction, g_new))) < 0.5 * abs(slope):
                 break
             length *= _shorter(f, f_new, length, slope)
             if length < _SHORTEST:

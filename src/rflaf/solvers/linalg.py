@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cython_lapack
 
-from rflaf.fused.blas import capsule_address
+from rflaf.fused import capsule_address
 
 Float64 = NDArray[np.float64]
 _LEAST = 1e-11  # of the mean of the diagonal: the first floor that is tried
@@ -20,7 +20,7 @@ def factorise(matrix: Float64, floor: float = 0.0) -> Float64:
     """The lower Cholesky factor of a symmetric matrix, with `floor` added to its diagonal.
 
     Where rounding has made the matrix indefinite, the floor is raised tenfold until it serves. The
-    factor takes the memory of `matrix`; what lies above its diagonal is of no account.
+    factor takes the memory of `matrix`; what lies above its diagonal is undefined.
     """
     matrix = np.ascontiguousarray(matrix, np.float64)
     diagonal = matrix.diagonal().copy()
@@ -36,6 +36,7 @@ def factorise(matrix: Float64, floor: float = 0.0) -> Float64:
     raise ValueError("The matrix to factorise is not finite.")
 
 
+@lru_cache
 def _lapack(name: str, letters: int, count: int) -> Any:
     """A function of scipy's LAPACK, of some letters and `count` pointers, which releases the GIL.
 
@@ -45,21 +46,17 @@ def _lapack(name: str, letters: int, count: int) -> Any:
     return ctypes.CFUNCTYPE(None, *kinds)(capsule_address(cython_lapack, name))
 
 
-_dpotrf, _dpotrs = _lapack("dpotrf", 1, 4), _lapack("dpotrs", 1, 7)
-_dtrtrs = _lapack("dtrtrs", 3, 7)
-
-
 def _cholesky(matrix: Float64) -> bool:
     """Put the transposed factor in the upper triangle; False where there is none."""
     n, info = ctypes.c_int(len(matrix)), ctypes.c_int(0)
     size = ctypes.byref(n)
-    _dpotrf(b"L", size, matrix.ctypes.data, size, ctypes.byref(info))  # by columns
+    _lapack("dpotrf", 1, 4)(b"L", size, matrix.ctypes.data, size, ctypes.byref(info))  # by columns
     return info.value == 0
 
 
 def solve_factored(factor: Float64, right: Any) -> Float64:
     """The solution of the system whose matrix was factorised, for a vector or some columns."""
-    return _by_factor(_dpotrs, (b"L",), factor, right)
+    return _by_factor("dpotrs", (b"L",), factor, right)
 
 
 def solve_positive(matrix: Float64, right: Any, floor: float = 0.0) -> Float64:
@@ -69,49 +66,20 @@ def solve_positive(matrix: Float64, right: Any, floor: float = 0.0) -> Float64:
 
 def whiten(factor: Float64, right: Any, transposed: bool = False) -> Float64:
     """L^-1 right, or L'^-1 right, where L is the lower factor."""
-    return _by_factor(_dtrtrs, (b"L", b"T" if transposed else b"N", b"N"), factor, right)
+    return _by_factor("dtrtrs", (b"L", b"T" if transposed else b"N", b"N"), factor, right)
 
 
-def _by_factor(solve: Any, letters: tuple[bytes, ...], factor: Float64, right: Any) -> Float64:
+def _by_factor(name: str, letters: tuple[bytes, ...], factor: Float64, right: Any) -> Float64:
     """What LAPACK makes of a lower factor and a vector or some columns."""
     lower = np.asfortranarray(factor)
     found = np.array(np.asarray(right, np.float64).T, order="C")  # by columns, as LAPACK has them
     n, columns, info = (ctypes.c_int(k) for k in (len(lower), found.size // len(lower), 0))
     size = ctypes.byref(n)
     place = size, ctypes.byref(columns), lower.ctypes.data, size, found.ctypes.data, size
-    solve(*letters, *place, ctypes.byref(info))
+    _lapack(name, len(letters), 7)(*letters, *place, ctypes.byref(info))
     return np.ascontiguousarray(found.T)
 
 
 def unwhiten(factor: Float64, right: Any) -> Float64:
     """L' right."""
     return np.asarray(np.tril(factor).T @ right)
-
-
-def refine(
-    product: Callable[[Float64], Float64],
-    factor: Float64,
-    right: Float64,
-    tol: float = 1e-4,
-    most: int = 8,
-) -> Float64:
-    """Solve with a matrix known by its products, and nearly by its factor, for several columns.
-
-    Conjugate gradients with the factor as preconditioner: a few steps undo what the rounding of
-    a matrix in float32 has done to small eigenvalues.
-    """
-    x = solve_factored(factor, right)
-    r = right - product(x)
-    z = solve_factored(factor, r)
-    p, size = z, np.sum(r * z, axis=0)
-    end = tol**2 * np.sum(right * x, axis=0)
-    for _ in range(most):
-        if (size <= end).all():
-            break
-        image = product(p)
-        length = size / np.maximum(np.sum(p * image, axis=0), 1e-300)
-        x, r = x + length * p, r - length * image
-        z = solve_factored(factor, r)
-        before, size = size, np.sum(r * z, axis=0)
-        p = z + size / np.maximum(before, 1e-300) * p
-    return x

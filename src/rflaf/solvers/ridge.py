@@ -1,8 +1,9 @@
 """Ridge regression from sums over rows.
 
-The problem is min over V, b of  sum_i w_i |y_i - V' phi_i - b|² / sum_i w_i + alpha |V|².
-All it needs of the data are sums over rows, taken block by block in float64; streaming, sample
-weights and distributed fits are the same code.
+The problem is min over V, b of  sum_i w_i h_i |y_i - V' phi_i - b|² / sum_i w_i + alpha |V|², with
+weights w_i and bends h_i, which are 1 for squared error: any loss is such a quadratic near its
+least, and sums of it are all that is kept of its rows. Sums over rows, taken block by block in
+float64, are all that is needed of the data: streams, weights and clusters are the same code.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf import rules
 from rflaf.runtime.threads import nobody_helps, parallel
 from rflaf.solvers.features import check_finite
 from rflaf.solvers.gcv import gcv_losses, spectrum_of_sums
 from rflaf.solvers.linalg import solve_positive
+from rflaf.solvers.penalty import walk
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -58,18 +61,22 @@ class NormalEquations:
         shape = (m + 1, m + 1)
         return cls(np.zeros(shape), np.zeros((m + 1, n_outputs)), np.zeros(n_outputs), 0.0, 0)
 
-    def add(self, phi: Array, y: Array, weights: Array | None = None) -> None:
+    def add(
+        self, phi: Array, y: Array, weights: Array | None = None, bend: Array | None = None
+    ) -> None:
         """Add rows: `phi` is n × (M + 1) with ones in its last column, y is n × C.
 
-        The products of a block are taken in the features' own precision.
+        `bend` is what the squared error of a row is multiplied by besides its weight: the loss of
+        a row is quadratic, and bends more or less. The products of a block are taken in the
+        features' own precision.
         """
-        if weights is None:
+        self.weight += len(y) if weights is None else float(np.sum(weights, dtype=np.float64))
+        of_rows = bend if weights is None else weights if bend is None else weights * bend
+        if of_rows is None:
             left, weighted_y = phi, y
-            self.weight += len(y)
         else:
-            root = np.sqrt(weights).astype(phi.dtype)[:, None]
-            left, weighted_y = phi * root, y * weights[:, None]
-            self.weight += float(np.sum(weights, dtype=np.float64))
+            root = np.sqrt(of_rows).astype(phi.dtype)[:, None]
+            left, weighted_y = phi * root, y * of_rows[:, None]
         add_gram(self.gram, left)
         self.single |= phi.dtype == np.float32
         with np.errstate(over="ignore", invalid="ignore"):  # `solve` tells
@@ -140,78 +147,49 @@ def add_gram(gram: Float64, left: Array) -> None:
 
 
 class Chosen(NamedTuple):
-    """What `choose_alpha` has found.
+    """The penalty with the least loss on held-out rows, and what was tried."""
 
-    `factor` is what penalties are to be multiplied by, `path` what was tried, and `weights` has the
-    solution of each model on the rows to fit to.
-    """
-
-    factor: float
+    alpha: float
     path: list[dict[str, float]]
-    weights: list[Float64]
 
 
 def choose_alpha(
-    pairs: list[tuple[NormalEquations, NormalEquations]],
-    starts: Sequence[float],
-    *,
-    fit_intercept: bool = True,
-    step: float = 4.0,
-    most: int = 24,
+    pairs: list[tuple[NormalEquations, NormalEquations]], start: float, fit_intercept: bool = True
 ) -> Chosen:
-    """What to multiply penalties by for the least error on held-out rows.
+    """One penalty for several models, by the least mean loss on held-out rows.
 
-    `pairs` has the sums of rows to fit to and of rows held out, for one model or several, and
-    `starts` a first penalty for each. Steps by the factor `step` in whichever direction the error
-    falls, until it rises or `most` have been tried. A step costs one factorisation and no pass over
-    the rows.
+    `pairs` has the sums of rows to fit to and of rows held out, for each model. Penalties are tried
+    from `start` on. A trial costs one factorisation per model, and no pass over the rows.
     """
-    tried: dict[int, float] = {}
-    solved: dict[int, list[Any]] = {}
-    shares = np.array([held.weight for _, held in pairs])
+    step = rules.PENALTY_STEP
+    shares = np.array([held_out.weight for _, held_out in pairs])
     shares = shares / shares.sum()
 
-    def attempt(*steps: int) -> None:
-        """Find the losses of some steps at once."""
-        new = [k for k in steps if k not in tried]
-        solved.update((k, [None] * len(pairs)) for k in new)
-        losses = np.zeros((len(new), len(pairs)))
+    def losses(steps: Sequence[int]) -> list[float]:
+        tried = np.zeros((len(steps), len(pairs)))
 
         def task(i: int) -> None:
             k, model = divmod(i, len(pairs))
-            fit, held = pairs[model]
-            weights = fit.solve(starts[model] * step ** new[k], fit_intercept)
-            solved[new[k]][model], losses[k, model] = weights, held.loss(weights).mean()
+            fit, held_out = pairs[model]
+            weights = fit.solve(start * step ** steps[k], fit_intercept)
+            tried[k, model] = held_out.loss(weights).mean()
 
-        parallel(task, losses.size)
-        tried.update(zip(new, (losses @ shares).tolist()))
+        parallel(task, tried.size)
+        return [float(total) for total in tried @ shares]
 
-    attempt(-1, 0)
-    best, direction = 0, -1 if tried[-1] < tried[0] else 1
     # below, rounding decides
     sizes = [np.trace(fit.gram) / fit.weight / len(fit.gram) for fit, _ in pairs]
-    least = 1e-10 * max(size / start for size, start in zip(sizes, starts))
-    looked_at = {-1, 0}
-    while len(looked_at) < most:
-        following = best + direction
-        looked_at.add(following)
-        # the one after it may be wanted next, and is had for nothing by a thread that is idle
-        idle = len(pairs) == 1 and not nobody_helps()
-        attempt(following, *([following + direction] if idle else []))
-        if not tried[following] < tried[best]:
-            break
-        best = following
-        solved = {k: solved[k] for k in solved if k in (best, best + direction)}
-        if step ** (best + direction) < least:
-            break
-    path = [{"alpha": starts[0] * step**k, "loss": tried[k]} for k in sorted(looked_at)]
-    return Chosen(step**best, path, solved[best])
+    low = np.log(max(1e-10 * max(sizes), 1e-300) / start) / np.log(step)
+    ahead = 2 if len(pairs) == 1 and not nobody_helps() else 1
+    walked = walk(losses, low=min(low, 0), most=rules.MOST_PENALTIES, ahead=ahead)
+    path = [{"alpha": start * step**k, "loss": walked.losses[k]} for k in sorted(walked.losses)]
+    return Chosen(start * step**walked.middle, path)
 
 
-def gcv_penalty(sums: NormalEquations, fit_intercept: bool) -> tuple[float, list[dict[str, float]]]:
+def gcv_penalty(sums: NormalEquations, fit_intercept: bool) -> Chosen:
     """The penalty by generalised cross-validation, where no rows are held out."""
     m = len(sums.gram) - 1
     alphas = np.trace(sums.gram) / sums.weight / m * 10.0 ** np.arange(-6, 2.5, 0.5)
     losses = gcv_losses(spectrum_of_sums(sums, fit_intercept), alphas)
     path = [{"alpha": float(a), "loss": float(q)} for a, q in zip(alphas, losses)]
-    return float(alphas[losses.argmin()]), path
+    return Chosen(float(alphas[losses.argmin()]), path)

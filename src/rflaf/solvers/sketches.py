@@ -14,7 +14,7 @@ n × M matrix.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import fused
-from rflaf.fused.held_out import HeldOut, HeldOutRows
+from rflaf.rows import Block
 from rflaf.solvers.features import (
     Projected,
     Workspace,
@@ -32,7 +32,7 @@ from rflaf.solvers.features import (
     project,
     pull_back,
 )
-from rflaf.solvers.linalg import factorise, refine, solve_factored
+from rflaf.solvers.linalg import factorise, solve_factored
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -43,29 +43,21 @@ class Size(NamedTuple):
 
     features: int
     fit_rows: int
-    held_rows: int
+    held_out_rows: int
 
 
 class Sketch(NamedTuple):
-    """Rows to fit on, rows to judge by, and a random projection."""
+    """Rows to fit on, rows held out, and a random projection."""
 
-    x_fit: Any
-    y_fit: Array
-    weights_fit: Array
-    x_held: Any
-    y_held: Array
-    weights_held: Array
+    fit: Block
+    held_out: Block
     projection: Array
 
     def reduced(self, size: Size) -> Sketch:
-        """Fewer features and rows to fit on, with the same rows to judge by."""
-        rows = slice(None, None, max(len(self.weights_fit) // size.fit_rows, 1))
-        return self._replace(
-            x_fit=self.x_fit[rows],
-            y_fit=self.y_fit[rows],
-            weights_fit=self.weights_fit[rows],
-            projection=np.ascontiguousarray(self.projection[:, : size.features]),
-        )
+        """Fewer features and rows to fit on, with the same rows held out."""
+        rows = slice(None, None, max(len(self.fit.weights) // size.fit_rows, 1))
+        projection = np.ascontiguousarray(self.projection[:, : size.features])
+        return self._replace(fit=self.fit.at(rows), projection=projection)
 
 
 @dataclass(frozen=True)
@@ -74,11 +66,9 @@ class Problem:
 
     Attributes
     ----------
-    x : array, sparse matrix or BinnedMatrix, n × d
-        Inputs, each column of about unit scale.
-    y : array, n × C
-        Targets, centred and of about unit scale.
-    weights : array, n
+    rows : Block
+        Inputs in their form, an array, sparse matrix or BinnedMatrix, n × d, each column of about
+        unit scale; targets, n × C, centred and of about unit scale; and weights.
     projection : array, d × M
         The model's W. Sketches take some of its columns, and keep its ratio of rows to features
         where that is cheap enough, for the best activation depends on it.
@@ -87,39 +77,38 @@ class Problem:
         one unit, such as pixels.
     """
 
-    x: Any
-    y: Array
-    weights: Array
+    rows: Block
     projection: Array
     scales: Array | None = None
-
-    def at(self, rows: Array) -> Problem:
-        """The same for some of the rows."""
-        return replace(self, x=self.x[rows], y=self.y[rows], weights=self.weights[rows])
 
 
 class Sampler:
     """Draws sketches."""
 
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
-        x = problem.x
+        x, self.y, self.weights = problem.rows[1:4]
         self.x = x.tocsr() if sparse.issparse(x) else x
-        self.y, self.weights, self.rng = problem.y, problem.weights, rng
+        self.rng = rng
         dtype = np.float64 if x.dtype == np.float64 else np.float32
         self.projection = problem.projection.astype(dtype)
-        self.rows = np.flatnonzero(problem.weights > 0)
+        self.rows = np.flatnonzero(self.weights > 0)
 
     def draw(self, size: Size) -> Sketch:
-        wanted = min(size.fit_rows + size.held_rows, len(self.rows))
+        """Other rows and columns at every call."""
+        both = size.fit_rows + size.held_out_rows
+        wanted = min(both, len(self.rows))
         rows = self.rng.choice(self.rows, wanted, replace=False)
-        split = round(wanted * size.fit_rows / (size.fit_rows + size.held_rows))
-        fit, held = np.sort(rows[:split]), np.sort(rows[split:])
+        split = round(wanted * size.fit_rows / both)
+        sides = np.sort(rows[:split]), np.sort(rows[split:])
         w, columns = self.projection, None
         if size.features < w.shape[1]:
             columns = self.rng.choice(w.shape[1], size.features, replace=False)
             w = np.ascontiguousarray(w[:, columns])
-        parts = [(self._inputs(r, columns), self.y[r], self.weights[r]) for r in (fit, held)]
-        return Sketch(*parts[0], *parts[1], w)
+        fit, held_out = (
+            Block(0, self._inputs(side, columns), self.y[side], self.weights[side])
+            for side in sides
+        )
+        return Sketch(fit, held_out, w)
 
     def know(self, w: Array) -> None:
         """Take Z = X W from now on, of which nothing is to be learned, in the place of X."""
@@ -139,143 +128,96 @@ def held_out_loss(
     space: Workspace | None = None,
 ) -> tuple[float, Float64, Array, float]:
     """J, and its gradients for the coefficients, the metric (0 where not asked) and log alpha."""
-    space = Workspace() if space is None else space
-    if is_compiled(sigma, sketch):
-        problem = held_out(sigma, metric, sketch, float(fit_intercept), space)
-        found = problem.rows.gradients(alpha)
-        if found is None:
-            check_finite(problem.rows.trace)
-            raise ValueError("The matrix to factorise is not finite.")
-        by_metric = _by_metric(metric, sketch, problem.z) if learn_metric else np.zeros(())
-        return found.loss, found.coefficients, by_metric, found.log_alpha
-    return plain_held_out_loss(sigma, metric, alpha, sketch, fit_intercept, learn_metric, space)
+    ridge, slopes = sketch_ridge(sigma, metric, sketch, fit_intercept, space)
+    known = ridge.gradients(alpha)
+    if known is None:
+        check_finite(ridge.trace)
+        raise ValueError("The matrix to factorise is not finite.")
+    by_metric = np.zeros(())
+    if learn_metric:
+        rows = zip((sketch.fit.x, sketch.held_out.x), slopes)
+        by_input = sum(pull_back(x, by_z) for x, by_z in rows)
+        full = np.ndim(metric) == 2
+        by_metric = np.einsum("dm,em->de" if full else "dm,dm->d", by_input, sketch.projection)
+    return known.loss, known.coefficients, np.asarray(by_metric), known.log_alpha
 
 
-def plain_held_out_loss(
+def sketch_ridge(
     sigma: fused.Sigma,
     metric: Array,
-    alpha: float,
     sketch: Sketch,
     fit_intercept: bool,
-    learn_metric: bool,
-    space: Workspace,
-) -> tuple[float, Float64, Array, float]:
-    """`held_out_loss` in NumPy, for any activation and precision, and what it means."""
+    space: Workspace | None = None,
+) -> tuple[fused.HeldOut | PlainHeldOut, list[Array]]:
+    """Ridge solutions of a sketch, and its two Z, which the gradients for Z will replace."""
+    space = Workspace() if space is None else space
     dtype = sketch.projection.dtype
     w = apply_metric(metric, sketch.projection).astype(dtype)
-    m, outputs = w.shape[1], sketch.y_fit.shape[1]
-    (z_fit, phi_fit), (z_held, phi_held) = (
-        _features(sigma, x, w, float(fit_intercept), name, space)
-        for name, x in (("fit", sketch.x_fit), ("held", sketch.x_held))
-    )
-    share_fit = (sketch.weights_fit / sketch.weights_fit.sum())[:, None]
-    share_held = (sketch.weights_held / (sketch.weights_held.sum() * outputs))[:, None]
-
-    system = _System(phi_fit, share_fit[:, 0], alpha, space)
-    right = phi_fit.T @ (share_fit * sketch.y_fit).astype(dtype)
-    v = system.solve(right)
-    error = phi_held @ v.astype(dtype) - sketch.y_held
-    loss = float(np.sum(share_held * error**2))
-    pull = (2 * share_held * error).astype(dtype)
-    q = system.solve(phi_held.T @ pull)
-
-    v_m, q_m = v[:m].astype(dtype), q[:m].astype(dtype)
-    residual = sketch.y_fit - phi_fit @ v.astype(dtype)
-    back = -(phi_fit @ q.astype(dtype))
-    from_fit = ((share_fit * np.hstack([residual, back])).astype(dtype), np.hstack([q_m, v_m]))
-    from_held = (pull, v_m)
-    coefficients = fused.adjoint(sigma, z_fit, from_fit) + fused.adjoint(sigma, z_held, from_held)
-    log_alpha = -alpha * float(np.sum(q[:m] * v[:m]))
-    if not learn_metric:
-        return loss, coefficients, np.zeros(()), log_alpha
-    slope_fit = fused.slope(sigma, z_fit, from_fit, out=z_fit)
-    slope_held = fused.slope(sigma, z_held, from_held, out=z_held)
-    by_metric = _by_metric(metric, sketch, (slope_fit, slope_held))
-    return loss, coefficients, by_metric, log_alpha
-
-
-def _by_metric(metric: Array, sketch: Sketch, slopes: tuple[Array, Array]) -> Array:
-    """The gradient for the metric, from those for Z."""
-    by_input = pull_back(sketch.x_fit, slopes[0]) + pull_back(sketch.x_held, slopes[1])
-    if np.ndim(metric) == 2:
-        return np.asarray(by_input @ sketch.projection.T)
-    return np.asarray(np.einsum("dm,dm->d", by_input, sketch.projection))
-
-
-def is_compiled(sigma: fused.Sigma, sketch: Sketch) -> bool:
-    """Whether the compiled way takes a sketch."""
-    return isinstance(sigma, fused.Table) and sketch.projection.dtype == np.float32
-
-
-class HeldOutProblem(NamedTuple):
-    """A sketch for the compiled way, and its Z, which the gradients for Z replace."""
-
-    rows: HeldOut
-    z: tuple[Array, Array]
-
-
-def held_out(
-    sigma: fused.Sigma, metric: Array, sketch: Sketch, constant: float, space: Workspace
-) -> HeldOutProblem:
-    """The features of a sketch and their sums; `constant` is 1 for an intercept, 0 for none."""
-    assert isinstance(sigma, fused.Table)
-    w = apply_metric(metric, sketch.projection).astype(np.float32)
     sides = []
-    for name, x, y, weights in (
-        ("z fit", sketch.x_fit, sketch.y_fit, sketch.weights_fit),
-        ("z held", sketch.x_held, sketch.y_held, sketch.weights_held),
-    ):
-        z = project(x, w, space.array(name, (x.shape[0], w.shape[1]), np.float32))
-        sides.append(HeldOutRows(z, y, weights / weights.sum()))
-    rows = HeldOut(sigma, sides[0], sides[1], constant, space.array)
-    return HeldOutProblem(rows, (sides[0].z, sides[1].z))
+    for name, block in (("z fit", sketch.fit), ("z held out", sketch.held_out)):
+        x, weights = block.x, block.weights
+        z = project(x, w, space.array(name, (x.shape[0], w.shape[1]), dtype))
+        sides.append(fused.HeldOutRows(z, block.y, weights / weights.sum()))
+    (fit, held_out), constant = sides, float(fit_intercept)
+    if isinstance(sigma, fused.Table) and dtype == np.float32:
+        return fused.HeldOut(sigma, fit, held_out, constant, space.array), [fit.z, held_out.z]
+    return PlainHeldOut(sigma, fit, held_out, constant), [fit.z, held_out.z]
 
 
-def _features(
-    sigma: fused.Sigma, x: Any, w: Array, constant: float, name: str, space: Workspace
-) -> tuple[Array, Array]:
-    """Z and the features, in the memory of a name."""
-    n, m = x.shape[0], w.shape[1]
-    z = project(x, w, space.array(f"z {name}", (n, m), w.dtype))
-    return z, features(sigma, z, constant, space.array(f"phi {name}", (n, m + 1), w.dtype))
+class PlainHeldOut:
+    """`fused.HeldOut` in NumPy and float64: for activations without a table, or in float64."""
 
-
-class _System:
-    """Phi' D Phi + alpha, but for the intercept, with the rows' shares in D.
-
-    Where the features are float32, so are the products of the factor, which takes half the time.
-    Their error can be as large as alpha, however short the sums, so solutions are refined with
-    products of the features themselves; without that the gradient is wrong and the descent climbs.
-    """
-
-    def __init__(self, phi: Array, share: Array, alpha: float, space: Workspace) -> None:
-        n, m = phi.shape
-        self._weighted, self._share = phi, float(share[0])
-        if np.ptp(share) > 0:
-            root = np.sqrt(share).astype(phi.dtype)[:, None]
-            self._weighted = np.multiply(phi, root, out=space.array("root", (n, m), phi.dtype))
-            self._share = 1.0
-        gram = space.array("gram", (m, m), phi.dtype)
+    def __init__(
+        self,
+        sigma: fused.Sigma,
+        fit: fused.HeldOutRows,
+        held_out: fused.HeldOutRows,
+        constant: float,
+    ) -> None:
+        self._sigma, self._sides = sigma, (fit, held_out)
         with np.errstate(over="ignore", invalid="ignore"):  # the trace tells
-            np.matmul(self._weighted.T, self._weighted, out=gram)
-        matrix = space.array("matrix", (m, m), np.float64)
-        np.multiply(gram, self._share, out=matrix, dtype=np.float64)
-        trace = float(np.trace(matrix))
-        check_finite(trace)
-        floor = 1e-9 * trace / m + 1e-30
-        self._diagonal = np.full((m, 1), max(alpha, floor))
-        self._diagonal[-1] = floor
-        matrix[np.diag_indices(m)] += self._diagonal[:, 0]
-        self._exact = phi.dtype == np.float64
-        # the rounding of single products, as a part of the diagonal
-        self._factor = factorise(matrix, 0.0 if self._exact else 1e-7 * trace / m)
+            self._phi = [
+                features(sigma, side.z, constant).astype(np.float64) for side in (fit, held_out)
+            ]
+            weighted = self._phi[0] * fit.share[:, None]
+            self._gram, self._right = self._phi[0].T @ weighted, weighted.T @ fit.y
+        trace = float(np.trace(self._gram))
+        # the model will compute them in the precision of Z, where they would overflow sooner
+        self.trace = trace if trace < np.finfo(fit.z.dtype).max else np.inf
 
-    def solve(self, right: Array) -> Float64:
-        right = right.astype(np.float64)
-        if self._exact:
-            return solve_factored(self._factor, right)
-        return refine(self._product, self._factor, right)
+    def loss(self, alpha: float) -> float:
+        """J for a penalty; infinite where the features overflow."""
+        if not np.isfinite(self.trace):
+            return np.inf
+        return self._solved(alpha)[2]
 
-    def _product(self, p: Float64) -> Float64:
-        image = self._weighted.T @ (self._weighted @ p.astype(self._weighted.dtype))
-        return self._share * image + self._diagonal * p
+    def gradients(self, alpha: float) -> fused.Gradients | None:
+        """J and its gradients; those for Z take the place of Z. None: not finite."""
+        if not np.isfinite(self.trace):
+            return None
+        (fit, held_out), (phi, others) = self._sides, self._phi
+        factor, v, loss, error = self._solved(alpha)
+        pull = 2 * held_out.share[:, None] * error / error.shape[1]
+        q = solve_factored(factor, others.T @ pull)
+        share = fit.share[:, None]
+        left = np.hstack([share * (fit.y - phi @ v), -share * (phi @ q)])
+        upstream = (left, np.hstack([q[:-1], v[:-1]])), (pull, v[:-1])
+        coefficients = np.zeros(())
+        for side, factors in zip(self._sides, upstream):
+            given = tuple(part.astype(side.z.dtype) for part in factors)
+            coefficients = coefficients + fused.adjoint(self._sigma, side.z, given)
+            fused.slope(self._sigma, side.z, given, out=side.z)
+        by_log_alpha = -alpha * float(np.sum(q[:-1] * v[:-1]))
+        return fused.Gradients(loss, np.asarray(coefficients), by_log_alpha)
+
+    def _solved(self, alpha: float) -> tuple[Float64, Float64, float, Float64]:
+        """The factor, the output weights, J, and the errors."""
+        held_out, size = self._sides[1], len(self._gram)
+        floor = 1e-9 * self.trace / size + 1e-30
+        diagonal = np.full(size, max(alpha, floor))
+        diagonal[-1] = floor
+        factor = factorise(self._gram + np.diag(diagonal))
+        v = solve_factored(factor, self._right)
+        error = self._phi[1] @ v - held_out.y
+        loss = float(held_out.share @ np.mean(error**2, axis=1))
+        return factor, v, loss if np.isfinite(loss) else np.inf, error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -10,9 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf import fused
+from rflaf import fused, rules
 from rflaf.solvers.features import (
-    Workspace,
     apply_metric,
     as_array,
     check_finite,
@@ -20,15 +19,14 @@ from rflaf.solvers.features import (
     project,
 )
 from rflaf.solvers.gcv import gcv_losses, spectrum_of_rows
+from rflaf.solvers.penalty import walk
 from rflaf.solvers.ridge import NormalEquations
-from rflaf.solvers.sketches import Problem, Sketch, held_out, is_compiled
+from rflaf.solvers.sketches import Problem, Sketch, sketch_ridge
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 Kind = Literal["full", "diagonal", "none"]
 
-FILL = 0.6  # standard deviation of Z at the start: L has room to grow before Z leaves [-2, 2]
-_FREQUENCIES = (0.3, 1.1, 2.2, 4.5, 9.0)  # of the activation to start from; 0.3: nearly linear
 _ALPHAS = 10.0 ** np.arange(-6, 1)
 _UNEQUAL = 1.1  # times the least of the columns' scales; nearer ones are no other start
 _GROWN = (0.7, 1.0, 1.4)  # scales of a metric that are tried
@@ -54,6 +52,10 @@ class Learned:
             return replace(self, metric=np.diag(self.metric))
         return self
 
+    def suits(self, d: int) -> bool:
+        """Whether the metric is one of d inputs."""
+        return np.ndim(self.metric) == 0 or len(self.metric) == d
+
 
 @dataclass(frozen=True)
 class LearnSettings:
@@ -69,6 +71,8 @@ class LearnSettings:
     l1, smoothness : float
         Penalties on the activation: times the mean |a|, and times the mean squared second
         difference of a, for a of unit mean square.
+    short : bool
+        Whether all steps are on the smallest sketches.
     known_bytes : int
         What Z may take, where no metric is learned and it is computed once.
     max_iter, tol : int, float
@@ -83,6 +87,7 @@ class LearnSettings:
     smoothness: float = 0.0
     max_iter: int = 240
     known_bytes: int = 1 << 28
+    short: bool = False
     tol: float = 0.02
 
 
@@ -99,9 +104,9 @@ def start_on_sketch(
     """The best of a few activations, scales and penalties, judged on one small sketch."""
     alphas = _ALPHAS if settings.alpha is None else np.array([settings.alpha])
     best, chosen, at = np.inf, None, len(alphas) // 2
-    for a, metric in _candidates(basis, settings.coefficients, kind, sketch.x_fit.shape[1], scales):
-        ridge = SketchRidge(compiled(basis, a), metric, sketch, settings.fit_intercept)
-        place, loss = ridge.lowest(alphas, at)
+    for a, metric in _candidates(basis, settings.coefficients, kind, sketch.fit.x.shape[1], scales):
+        ridge, _ = sketch_ridge(compiled(basis, a), metric, sketch, settings.fit_intercept)
+        place, loss = lowest(ridge.loss, alphas, at)
         if chosen is None or loss < best:
             best, chosen, at = loss, Learned(a, metric, float(alphas[place])), place
     assert chosen is not None
@@ -115,7 +120,8 @@ def start_on_few_rows(problem: Problem, basis: Any, kind: Kind, settings: LearnS
     """
     if kind == "full":
         kind = "diagonal"
-    x, y, weights = _distinct_rows(problem.x, np.asarray(problem.y, np.float64), problem.weights)
+    _, x, y, weights, _ = problem.rows
+    x, y, weights = _distinct_rows(x, np.asarray(y, np.float64), weights)
     w = problem.projection
     best, chosen = np.inf, None
     for a, metric in _candidates(basis, settings.coefficients, kind, x.shape[1], problem.scales):
@@ -142,7 +148,7 @@ def start_on_few_rows(problem: Problem, basis: Any, kind: Kind, settings: LearnS
 def _distinct_rows(x: Any, y: Float64, weights: Array) -> tuple[Array, Float64, Float64]:
     """Rows that differ, with the sums of their weights.
 
-    So that a row of weight 2 is the same as two rows, and the weights' unit is of no account.
+    So that a row of weight 2 is the same as two rows, and the unit of weights does not matter.
     """
     used = weights > 0
     x = as_array(x[used])
@@ -152,62 +158,16 @@ def _distinct_rows(x: Any, y: Float64, weights: Array) -> tuple[Array, Float64, 
     return both[:, : x.shape[1]].astype(x.dtype), both[:, x.shape[1] :], total
 
 
-class SketchRidge:
-    """Ridge solutions on the rows of a sketch, and their errors on its other rows."""
-
-    def __init__(
-        self, sigma: fused.Sigma, metric: Array, sketch: Sketch, fit_intercept: bool
-    ) -> None:
-        if is_compiled(sigma, sketch):
-            rows = held_out(sigma, metric, sketch, float(fit_intercept), Workspace()).rows
-            self.loss: Callable[[float], float] = rows.loss
-        else:
-            self.loss = _plain_loss(sigma, metric, sketch, fit_intercept)
-
-    def lowest(self, alphas: Array, start: int) -> tuple[int, float]:
-        """Which of some penalties in order is best, and its error, walking from one of them."""
-        return lowest(lambda k: self.loss(float(alphas[k])), start, len(alphas))
-
-
-def _plain_loss(
-    sigma: fused.Sigma, metric: Array, sketch: Sketch, fit_intercept: bool
-) -> Callable[[float], float]:
-    """The held-out error for a penalty, in NumPy; infinite where the features overflow."""
-    w = apply_metric(metric, sketch.projection).astype(sketch.projection.dtype)
-    with np.errstate(over="ignore", invalid="ignore"):
-        phi = features(sigma, project(sketch.x_fit, w))
-        held = features(sigma, project(sketch.x_held, w))
-    largest = max(float(np.abs(part).max()) for part in (phi, held))
-    if not largest < 1e100:
-        return lambda alpha: np.inf
-    # products of float32 are faster, and overflow sooner
-    phi = phi if largest < 1e12 else phi.astype(np.float64)
-    sums = NormalEquations.empty(w.shape[1], sketch.y_fit.shape[1])
-    sums.add(phi, sketch.y_fit, sketch.weights_fit)
-    share = sketch.weights_held / sketch.weights_held.sum()
-
-    def loss(alpha: float) -> float:
-        error = held @ sums.solve(alpha, fit_intercept) - sketch.y_held
-        return float(share @ np.mean(error**2, axis=1))
-
-    return loss
-
-
-def lowest(loss: Callable[[int], float], start: int, count: int) -> tuple[int, float]:
-    """Where a loss is least among 0, ..., count - 1, and how large it is there.
-
-    Walks from `start` while the loss falls.
-    """
-    best, least = start, loss(start)
-    for direction in (1, -1):
-        while 0 <= best + direction < count:
-            found = loss(best + direction)
-            if not found < least:
-                break
-            best, least = best + direction, found
-        if best != start:
-            break
-    return best, least
+def lowest(loss: Callable[[float], float], alphas: Array, start: int) -> tuple[int, float]:
+    """Which of some penalties in order is best, and its loss, walking from one of them."""
+    walked = walk(
+        lambda steps: [loss(float(alphas[k])) for k in steps],
+        start=start,
+        low=0,
+        high=len(alphas) - 1,
+        together=False,
+    )
+    return walked.best, walked.least
 
 
 def turn_metric(
@@ -234,17 +194,18 @@ def turn_metric(
     alphas = around if settings.alpha is None else np.array([settings.alpha])
     middle = len(alphas) // 2
     metrics = [root * (grown * before / size) for grown in _GROWN]
-    ridges: dict[int, SketchRidge] = {}
+    ridges: dict[int, Any] = {}
 
-    def loss(k: int) -> float:
-        ridges[k] = SketchRidge(sigma, metrics[k], judge, settings.fit_intercept)
-        return ridges[k].loss(float(alphas[middle]))
+    def losses(steps: Sequence[int]) -> list[float]:
+        for k in steps:
+            ridges[k], _ = sketch_ridge(sigma, metrics[k], judge, settings.fit_intercept)
+        return [ridges[k].loss(float(alphas[middle])) for k in steps]
 
-    grown, least = lowest(loss, len(_GROWN) // 2, len(_GROWN))
-    if not np.isfinite(least):
+    walked = walk(losses, start=len(_GROWN) // 2, low=0, high=len(_GROWN) - 1, together=False)
+    if not np.isfinite(walked.least):
         return state
-    place, _ = ridges[grown].lowest(alphas, middle)
-    return Learned(state.coefficients, metrics[grown], float(alphas[place]))
+    place, _ = lowest(ridges[walked.best].loss, alphas, middle)
+    return Learned(state.coefficients, metrics[walked.best], float(alphas[place]))
 
 
 def _gradient_products(sketch: Sketch, basis: Any, state: Learned, fit_intercept: bool) -> Float64:
@@ -255,13 +216,13 @@ def _gradient_products(sketch: Sketch, basis: Any, state: Learned, fit_intercept
     dtype = sketch.projection.dtype
     sigma = compiled(basis, state.coefficients)
     w = apply_metric(state.metric, sketch.projection).astype(dtype)
-    z = project(sketch.x_fit, w)
+    z = project(sketch.fit.x, w)
     phi = features(sigma, z, float(fit_intercept))
-    sums = NormalEquations.empty(w.shape[1], sketch.y_fit.shape[1])
+    sums = NormalEquations.empty(w.shape[1], sketch.fit.y.shape[1])
     # in float64: gradients magnify what rounding does to weights with a small penalty
-    sums.add(phi.astype(np.float64), sketch.y_fit, sketch.weights_fit)
+    sums.add(phi.astype(np.float64), sketch.fit.y, sketch.fit.weights)
     v = sums.solve(state.alpha, fit_intercept)[:-1].astype(dtype)
-    ones, share = np.ones((len(z), 1), dtype), sketch.weights_fit / sketch.weights_fit.sum()
+    ones, share = np.ones((len(z), 1), dtype), sketch.fit.weights / sketch.fit.weights.sum()
     full = np.ndim(state.metric) == 2
     total = np.zeros((len(w), len(w)) if full else len(w))
     for column in v.T:
@@ -278,15 +239,15 @@ def _candidates(
     cos(f z) + sin(f z) gives the Gaussian kernel of bandwidth 1 / f: this is the usual choice of a
     bandwidth, as a place to start from.
     """
-    metrics = [np.full(d, FILL / np.sqrt(max(d, 1)))]
+    metrics = [np.full(d, rules.FILL / np.sqrt(max(d, 1)))]
     if scales is not None and scales.max() > _UNEQUAL * scales.min():
         relative = scales / scales.max()
-        metrics.append(relative * FILL / np.linalg.norm(relative))
+        metrics.append(relative * rules.FILL / np.linalg.norm(relative))
     if kind == "full":
         metrics = [np.diag(each) for each in metrics]
     if coefficients is None:
-        return [(_wave(basis, f), each) for each in metrics for f in _FREQUENCIES]
-    grow = (1.0,) if kind == "none" else _FREQUENCIES
+        return [(_wave(basis, f), each) for each in metrics for f in rules.FREQUENCIES]
+    grow = (1.0,) if kind == "none" else rules.FREQUENCIES
     return [(np.asarray(coefficients, np.float64), f * each) for each in metrics for f in grow]
 
 

@@ -17,21 +17,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rflaf import rules
 from rflaf.solvers.adam import Adam, penalty_gradient
 from rflaf.solvers.features import Workspace, apply_metric, as_array, project
-from rflaf.solvers.sketches import Problem, Sampler, Size, held_out_loss
+from rflaf.solvers.sketches import Problem, Sampler, Size, held_out_loss, sketch_ridge
 from rflaf.solvers.starts import (
-    FILL,
     Kind,
     Learned,
     LearnSettings,
-    SketchRidge,
     compiled,
     start_on_sketch,
     turn_metric,
@@ -41,42 +40,9 @@ Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 Record = dict[str, float]
 Callback = Callable[[Record], None] | None
+Stages = tuple[tuple[float, float], ...]  # work of a step, and share of all steps
 
-TURNS = 3  # of the metric by the gradients of the solution, before the first step
-_RATE = 0.1  # of the first step; relative to the size of what moves
-# Over the first steps the rate rises: Adam's first moves are no more than signs of gradients, all
-# of them noisy, and at the whole rate they throw a good start away.
-_RISE = 8
-_ROUND = 32  # steps whose gain is looked at
-
-
-class Stage(NamedTuple):
-    """Steps on sketches of one size.
-
-    `work` is about rows × features², `share` how many of all steps there are.
-    """
-
-    work: float
-    share: float
-
-
-# Many steps on small sketches learn more than a few on large ones that take as long.
-_STAGES = (Stage(3e7, 0.5), Stage(4e8, 0.4))
-# The last stage, by whether the model has many features, and whether the error is for want of them:
-# sketches with few of them have another optimum then.
-_MANY, _MUCH_LESS = 2000, 0.7  # features; loss of large sketches over that of small ones
-_LAST = {
-    (False, False): Stage(1e9, 0.1),
-    (True, False): Stage(2e9, 0.15),
-    (False, True): Stage(4e9, 0.1),
-    (True, True): Stage(8e9, 0.15),
-}
-_LONG = 32  # steps, with fewer of them there is nothing to plan
-_WIDE_STAGES = (Stage(4e8, 0.4), Stage(6e9, 0.3), Stage(3.2e10, 0.3))
-_LEAST = 200  # features of a sketch, or all: with fewer of them weak inputs are not seen
-_NARROW = 5000  # features; more of them are worth larger sketches
-_MOST_FILL = 1.2  # standard deviation of Z on a grid like [-2, 2]
-_MOST_TARGETS = 12  # more are mixed down to this many, at random, while the activation is learned
+_LONG = 32  # steps; with fewer of them there is nothing to plan
 
 
 def learn_activation(
@@ -108,48 +74,58 @@ def learn_activation(
     """
     if settings.coefficients is None and not basis.learnable:
         settings = replace(settings, coefficients=np.ones(1))
-    problem = replace(problem, y=_mix_targets(problem.y, rng))
+    rows = problem.rows
+    problem = replace(problem, rows=rows._replace(y=_mix_targets(rows.y, rng)))
     sampler = Sampler(problem, rng)
-    n, m = problem.x.shape[0], problem.projection.shape[1]
-    first = sketch_size(n, m, _STAGES[0].work if m <= _NARROW else _WIDE_STAGES[0].work)
+    n, m = rows.x.shape[0], problem.projection.shape[1]
+    work = (rules.STAGES if m <= rules.WIDE_FEATURES else rules.WIDE_STAGES)[0][0]
+    first = sketch_size(n, m, work)
     if turns is None:
-        turns = TURNS if start is None and settings.max_iter else 0
+        turns = rules.TURNS if start is None and settings.max_iter else 0
     if start is None:
         start = start_on_sketch(sampler.draw(first), basis, kind, settings, problem.scales)
     state = start if settings.alpha is None else replace(start, alpha=settings.alpha)
     for _ in range(turns if kind != "none" else 0):
         state = turn_metric(sampler.draw(first), sampler.draw(first), basis, state, settings)
     stages = _plan_stages(state, sampler, basis, settings, (n, m))
+    stages = stages[:1] if settings.short else stages
     z_bytes = n * m * sampler.projection.itemsize
     if kind == "none" and settings.max_iter >= _LONG and z_bytes <= settings.known_bytes:
         sampler.know(apply_metric(state.metric, sampler.projection))
     descent = _Descent(state, sampler, basis, kind, settings, callback)
-    ends = np.cumsum([0.0, *(stage.share for stage in stages)])
+    ends = np.cumsum([0.0, *(share for _, share in stages)])
     ends /= ends[-1]
     steps = np.diff(np.round(settings.max_iter * ends).astype(int)).tolist()
-    for stage, count, way in zip(stages, steps, pairwise(ends.tolist())):
-        descent.run(sketch_size(n, m, stage.work), count, way)
+    for (work, _), count, way in zip(stages, steps, pairwise(ends.tolist())):
+        descent.run(sketch_size(n, m, work), count, way)
     return descent.learned
 
 
 def _plan_stages(
     state: Learned, sampler: Sampler, basis: Any, settings: LearnSettings, shape: tuple[int, int]
-) -> tuple[Stage, ...]:
-    """Sizes of sketches that suit the model."""
+) -> Stages:
+    """Sizes of sketches that suit the model.
+
+    Many steps on small sketches learn more than a few on large ones that take as long. But where
+    the error is due to too few features, sketches with few of them have another optimum.
+    """
     n, m = shape
-    if m > _NARROW:
-        return _WIDE_STAGES
-    many = m > _MANY
-    small, large = (sketch_size(n, m, stage.work) for stage in (_STAGES[0], _LAST[many, True]))
+    if m > rules.WIDE_FEATURES:
+        return rules.WIDE_STAGES
+    many = m > rules.MANY_FEATURES
+    usual = rules.MANY_STAGE if many else rules.STAGES[-1]
+    limited = rules.MANY_LIMITED_STAGE if many else rules.LIMITED_STAGE
+    small, large = (sketch_size(n, m, work) for work, _ in (rules.STAGES[0], limited))
     if settings.max_iter < _LONG or large.features < 2 * small.features:
-        return *_STAGES, _LAST[many, False]
+        return *rules.STAGES[:-1], usual
     sigma, intercept = compiled(basis, state.coefficients), settings.fit_intercept
     whole = sampler.draw(large)
     losses = [
-        SketchRidge(sigma, state.metric, sketch, intercept).loss(state.alpha)
+        sketch_ridge(sigma, state.metric, sketch, intercept)[0].loss(state.alpha)
         for sketch in (whole.reduced(small), whole)
     ]
-    return *_STAGES, _LAST[many, losses[1] < _MUCH_LESS * losses[0]]
+    last = limited if losses[1] < rules.LIMITED_GAIN * losses[0] else usual
+    return *rules.STAGES[:-1], last
 
 
 def sketch_size(n: int, m: int, work: float) -> Size:
@@ -158,7 +134,7 @@ def sketch_size(n: int, m: int, work: float) -> Size:
     The work of a step is about rows × features², so that the whole takes seconds whatever n and M.
     """
     ratio = min(max(0.9 * n / m, 3.0), 12.0)
-    wide = int(min(m, (work / ratio) ** (1 / 3), max(0.55 * n / ratio, _LEAST)))
+    wide = int(min(m, (work / ratio) ** (1 / 3), max(0.55 * n / ratio, rules.SKETCH_FEATURES)))
     fit_rows = int(min(ratio * wide, 0.6 * n))
     return Size(wide, fit_rows, int(min(max(fit_rows // 3, 2000), 0.4 * n)))
 
@@ -183,22 +159,25 @@ class _Descent:
         self._sampler, self._basis, self._kind = sampler, basis, kind
         self._settings, self._callback = settings, callback
         self._space = Workspace()
-        length = FILL / np.sqrt(max(sampler.x.shape[1], 1))
+        length = rules.FILL / np.sqrt(max(sampler.x.shape[1], 1))
         height = float(np.sqrt(np.mean(start.coefficients**2)))
-        self._moves = Adam(_RATE * height), Adam(_RATE * length), Adam(2 * _RATE)
+        self._moves = Adam(rules.RATE * height), Adam(rules.RATE * length), Adam(2 * rules.RATE)
 
     def run(self, size: Size, count: int, way: tuple[float, float]) -> None:
         """Up to `count` steps, which are the part `way` of all."""
         losses: list[float] = []
         for step in range(count):
             done = way[0] + (way[1] - way[0]) * step / count
-            risen = min(1.0, (len(self.learned.history) + 1) / _RISE)
+            risen = min(1.0, (len(self.learned.history) + 1) / rules.RISE)
             loss = self._step(size, risen * float(np.cos(0.5 * np.pi * done)))
             if not loss > 0:  # nothing is left to learn, as with a constant target
                 return
             losses.append(np.log(loss))
-            if len(losses) % _ROUND == 0 and len(losses) >= 2 * _ROUND:
-                before, now = (np.mean(losses[k:][: _ROUND // 2]) for k in (-48, -16))
+            if len(losses) % rules.ROUND == 0 and len(losses) >= 2 * rules.ROUND:
+                before, now = (
+                    np.mean(losses[k:][: rules.ROUND // 2])
+                    for k in (-3 * rules.ROUND // 2, -rules.ROUND // 2)
+                )
                 if now > before + np.log(1 - self._settings.tol):
                     return
 
@@ -223,7 +202,7 @@ class _Descent:
             a = self._moves[0].step(a, by_a / loss + bend, fade)
         if learns_metric:
             metric = self._moves[1].step(metric, np.asarray(by_metric / loss, np.float64), fade)
-            metric *= _within_grid(metric, sketch.x_fit, self._basis)
+            metric *= _within_grid(metric, sketch.fit.x, self._basis)
         if settings.alpha is None:
             alpha = float(np.exp(self._moves[2].step(np.log(alpha), by_alpha / loss, fade)))
         state.history.append(record)
@@ -243,12 +222,12 @@ def _within_grid(metric: Float64, x: Any, basis: Any) -> float:
             rows.multiply(rows) if sparse.issparse(rows) else as_array(rows) ** 2
         ) @ metric**2
     spread = float(np.sqrt(np.mean(squares)))
-    most = _MOST_FILL * (basis.high - basis.low) / 4
+    most = rules.MOST_FILL * (basis.high - basis.low) / 4
     return min(1.0, most / max(spread, 1e-300))
 
 
 def _mix_targets(y: Array, rng: np.random.Generator) -> Array:
-    if y.shape[1] <= _MOST_TARGETS:
+    if y.shape[1] <= rules.MOST_TARGETS:
         return y
-    mix = rng.standard_normal((y.shape[1], _MOST_TARGETS)) / np.sqrt(y.shape[1])
+    mix = rng.standard_normal((y.shape[1], rules.MOST_TARGETS)) / np.sqrt(y.shape[1])
     return (y @ mix).astype(y.dtype)

@@ -13,7 +13,7 @@ from tests.estimators.inputs.conftest import MAKERS, PREDICTORS, classifier, fea
 def test_nan_and_infinity(make, value, rows):
     X, y = rows
     if np.isnan(value) and make is not features:
-        pytest.skip("NaN is a missing value: see tests/frames")
+        pytest.skip("NaN is a missing value: see tests/inputs")
     spoilt = X.copy()
     spoilt[7, 1] = value
     word = "NaN" if np.isnan(value) else "infinity"

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.utils import check_random_state
 
-from rflaf import RFLAFClassifier, RFLAFRegressor
-from rflaf.fitting import budget
+from rflaf import RFLAFClassifier, RFLAFRegressor, rules
 from rflaf.rows import Blocks
 from tests.tables import weighted_rows
 
@@ -25,7 +24,7 @@ def classifier(**parameters):
 @pytest.fixture(autouse=True)
 def short_sample(monkeypatch):
     """Fewer rows than the tests have, so that there is a second pass."""
-    monkeypatch.setattr(budget, "SAMPLE_ROWS", SAMPLED)
+    monkeypatch.setattr(rules, "SAMPLE_ROWS", SAMPLED)
 
 
 @pytest.fixture(scope="module")

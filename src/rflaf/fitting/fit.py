@@ -1,0 +1,243 @@
+"""The one fit: from rows, a loss and settings to a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf.fitting import budget
+from rflaf.fitting.folds import Folds, plan_folds, resolve
+from rflaf.fitting.importance import input_importances
+from rflaf.fitting.layers import learn_layers
+from rflaf.fitting.members import Member, mix_teams, mixed_scores, out_of_fold, weighted
+from rflaf.fitting.noise import NoiseModel, constant_noise, fit_noise
+from rflaf.fitting.settings import FitSettings
+from rflaf.fitting.solving import Solved, solve_members
+from rflaf.fitting.sums import Pair
+from rflaf.fitting.task import Task, means_folds
+from rflaf.fitting.trials import choose_forms
+from rflaf.losses import Loss
+from rflaf.rows import ArrayRows, Rows, Sample
+from rflaf.runtime.threads import use_threads
+
+Array = NDArray[Any]
+
+_MOST_MIXED = 20_000  # rows that weights of teams are chosen on
+
+
+@dataclass(frozen=True)
+class Online:
+    """What more rows go on from.
+
+    Attributes
+    ----------
+    sums : list of pairs
+        For each member the quadratic model of the loss over the rows so far: of rows that it may
+        see, and of those of its fold.
+    folds, seed : Folds, int
+        What decides on the folds of rows.
+    first_rows, block_rows : int
+        Rows that were learned from, and how many are taken at once.
+    """
+
+    sums: list[Pair]
+    folds: Folds
+    seed: int
+    first_rows: int
+    block_rows: int
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model.
+
+    Attributes
+    ----------
+    loss : Loss
+        It knows the targets, and makes predictions of the members' scores.
+    members : list of Member
+    alpha_path, form_path : list of dict
+        Penalties, and forms and kinds of metric, that were tried, with their held-out losses.
+    oof_scores : array, n × C
+        For each row of the sample the scores of a model that has not seen it; NaN where every
+        member has.
+    oof_score : float
+        How good these are, as the loss measures it.
+    temperature : float
+        What scores were divided by.
+    sample_numbers : array of int
+        The rows of the sample among all.
+    noise, noise_model : array of C, NoiseModel, optional
+        How far observations lie from predictions, where that is a number; and as a function of the
+        inputs.
+    importances : array of d
+    rows_seen : int
+        Rows that were read, those of no weight among them.
+    online : Online, optional
+        What more rows go on from.
+    """
+
+    loss: Loss
+    members: list[Member]
+    alpha_path: list[dict[str, Any]]
+    form_path: list[dict[str, Any]]
+    oof_scores: Array
+    oof_score: float
+    temperature: float
+    sample_numbers: Array
+    noise: Array | None
+    noise_model: NoiseModel | None
+    importances: Array
+    rows_seen: int
+    online: Online | None = None
+
+
+def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
+    """Learn a model of rows.
+
+    One pass draws a sample, on which layers are learned. What follows needs all rows: a pass that
+    sums over them, or a pass per step.
+    """
+    sample = rows.sample(
+        lambda x: budget.sample_rows(x, settings.max_bytes), settings.seed, loss.tally
+    )
+    loss = loss.opened(sample, settings.fit_intercept)
+    given, sample = encode_sample(sample, loss)
+    settings = resolve(settings, sample, loss)
+    folds = plan_folds(sample, settings)
+    budget.check_fit(sample, loss.outputs, settings, len(folds.of_member))
+    with use_threads(settings.n_jobs):
+        task = Task(sample, folds(sample.keys), folds, loss, settings)
+        chosen, form_path = choose_forms(task)
+        layers = learn_layers(task, chosen)
+        stored = ArrayRows.of_sample(given) if sample.whole else rows
+        solved = solve_members(stored, task, layers)
+        scores = out_of_fold(_members(solved, task, honest=True), task)
+        weights, temperature = _mixed(scores, task)
+        members = weighted(_members(solved, task, temperature=temperature), weights)
+        scores = np.tensordot(weights, scores, axes=1) / temperature
+        in_units = loss.in_units(np.zeros(1), scores)[1]
+        leading = _places(solved, members)[0]
+        noise, noise_model = _noise(in_units, members, solved, given, task)
+        return Fit(
+            loss=loss,
+            members=members,
+            alpha_path=solved.solutions[leading].path,
+            form_path=form_path,
+            oof_scores=in_units,
+            oof_score=_score(scores, task, given.weights),
+            temperature=temperature,
+            sample_numbers=sample.numbers,
+            noise=noise,
+            noise_model=noise_model,
+            importances=input_importances(members, sample.x, settings.rng(4)),
+            rows_seen=sample.seen,
+            online=_online(solved, members, task),
+        )
+
+
+def encode_sample(sample: Sample, loss: Loss) -> tuple[Sample, Sample]:
+    """The sample without rows that the loss gives no weight, as it was and with encoded targets."""
+    y, weights = loss.encode(sample.y, sample.weights)
+    kept = weights > 0
+    used = round(sample.used * np.count_nonzero(kept) / len(kept))
+    with_targets = replace(sample, y=y, weights=weights, used=used).where(kept)
+    return replace(sample, used=used).where(kept), with_targets
+
+
+def _members(
+    solved: Solved, task: Task, honest: bool = False, temperature: float = 1.0
+) -> list[Any]:
+    """Members with the weights that were solved for, in the target's units.
+
+    Or `honest` ones in units of the loss, whose weights the rows of their fold have no part in;
+    None where there are no such rows.
+    """
+    members: list[Any] = []
+    for layer, solution in zip(solved.layers, solved.solutions):
+        if honest:
+            v, intercept = solution.honest, task.settings.fit_intercept
+            member = None if v is None else Member(layer, v[:-1], v[-1] * intercept, solution.alpha)
+            members.append(member)
+            continue
+        published = layer
+        if layer.means is not None and not task.settings.online:
+            published = replace(layer, means=layer.means.published())
+        given = solution.coef / temperature, solution.intercept / temperature
+        members.append(Member(published, *task.loss.in_units(*given), solution.alpha))
+    return members
+
+
+def _mixed(scores: Array, task: Task) -> tuple[Array, float]:
+    """Weights of the teams, and the temperature, by the loss of out-of-fold scores."""
+    seen = np.flatnonzero(np.isfinite(scores[0, :, 0]))
+    if not len(seen):
+        return np.ones(1), 1.0
+    seen = seen[:: -(-len(seen) // _MOST_MIXED)]
+    known, target, of_rows = scores[:, seen], task.sample.y[seen], task.sample.weights[seen]
+
+    def loss(weights: Array) -> float:
+        return task.loss.value(np.tensordot(weights, known, axes=1), target, of_rows)
+
+    weights = mix_teams(loss, len(scores))
+    mixture = np.tensordot(weights, known, axes=1)
+    return weights, task.loss.temperature(mixture, target, of_rows)
+
+
+def _score(scores: Array, task: Task, weights: Array) -> float:
+    """The quality of out-of-fold scores, by the rows' own weights; NaN where there are none."""
+    seen = np.isfinite(scores[:, 0])
+    if not seen.any():
+        return float("nan")
+    return task.loss.score(scores[seen], task.sample.y[seen], weights[seen])
+
+
+def _noise(
+    scores: Array, members: list[Member], solved: Solved, given: Sample, task: Task
+) -> tuple[Array | None, NoiseModel | None]:
+    """The standard deviation of observations about predictions, and as a function of the inputs.
+
+    Where no rows were held out, from those fitted to, over the share of freedom that is left.
+    """
+    seen = np.isfinite(scores[:, 0])
+    free, held_out = 1.0, bool(seen.any())
+    if not held_out:
+        seen, free = ~seen, solved.solutions[0].freedom
+        scores = mixed_scores(members, given.x)
+    errors = task.loss.residuals(scores[seen], given.y[seen])
+    if errors is None:
+        return None, None
+    unit = np.abs(errors).max(axis=0)
+    unit = np.where(unit > 0, unit, 1.0)  # squares of very large or small errors are lost
+    weights = given.weights[seen]
+    noise = np.sqrt(np.average((errors / unit) ** 2, axis=0, weights=weights) / free) * unit
+    if not held_out:
+        return noise, constant_noise(noise)
+    learned = solved.layers[_places(solved, members)[0]]  # with means that leave rows out
+    fold = means_folds(learned, task.folds, given.keys)
+    inputs = learned.inputs(given.x[seen], None if fold is None else fold[seen])
+    model = fit_noise(members[0].layer, inputs, errors / unit)
+    return noise, replace(model, unit=model.unit * unit, quantiles=model.quantiles * unit)
+
+
+def _places(solved: Solved, members: list[Member]) -> list[int]:
+    """Where the layers of members are among all."""
+    places = {(layer.team, layer.fold): k for k, layer in enumerate(solved.layers)}
+    return [places[member.layer.team, member.layer.fold] for member in members]
+
+
+def _online(solved: Solved, members: list[Member], task: Task) -> Online | None:
+    """The sums of the members that have a part in the prediction, in their order."""
+    if solved.sums is None:
+        return None
+    settings, sample = task.settings, task.sample
+    return Online(
+        sums=[solved.sums[k] for k in _places(solved, members)],
+        folds=task.folds,
+        seed=settings.seed,
+        first_rows=sample.used,
+        block_rows=budget.block_rows(settings.components, sample.width, settings.max_bytes),
+    )

@@ -1,0 +1,177 @@
+"""Folds: which rows each member does not see while it learns.
+
+What chooses must not have been learned from. Rows are therefore cut into folds before anything is
+learned, by keys that follow from their numbers or their groups.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf import rules
+from rflaf.fitting import budget
+from rflaf.fitting.settings import FitSettings
+from rflaf.losses import Loss
+from rflaf.rows import Sample
+from rflaf.rows.sample import Keys, fold_cuts, fold_numbers
+from rflaf.solvers.features import as_array
+
+Array = NDArray[Any]
+
+_COUNTED = 100  # rows up to which equal ones count once
+_INNER = 5  # folds that means of the target leave out, one at a time
+_MOST_HELD_OUT = 200_000  # rows that choose when conjugate gradients stop
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Which rows each member does not see while it learns.
+
+    Attributes
+    ----------
+    cuts : array
+        Where the folds end in the range of keys.
+    of_member : list of int
+        The fold of each member; -1 where there are too few rows for any.
+    of_interval : array of int, optional
+        The fold of each interval between the cuts, where it is not its number: a group of rows has
+        one key, and an interval of its own.
+    """
+
+    cuts: Keys
+    of_member: list[int]
+    of_interval: NDArray[np.intp] | None = None
+
+    @property
+    def single(self) -> bool:
+        """Whether one member takes all rows in the end."""
+        return len(self.of_member) == 1
+
+    def __call__(self, keys: Keys) -> NDArray[np.intp]:
+        """The folds of rows."""
+        intervals = fold_numbers(self.cuts, keys)
+        return intervals if self.of_interval is None else self.of_interval[intervals]
+
+
+def inner_folds(keys: Keys) -> NDArray[np.intp]:
+    """Which part of the rows means of the target leave out for a row: its own, and its group's."""
+    return (keys % np.uint64(_INNER)).astype(np.intp)
+
+
+def resolve(settings: FitSettings, sample: Sample, loss: Loss) -> FitSettings:
+    """Settings with numbers in place of None, for the rows of a sample."""
+    n, max_bytes = sample.used, settings.max_bytes
+    m, members = settings.n_components, settings.n_members
+    if m is None:
+        m = next((count for rows, count in rules.COMPONENTS if n <= rows), rules.MOST_COMPONENTS)
+        while m > 100 and not budget.gram_fits(m, max_bytes):
+            m //= 2
+    if settings.solver == "cg" and not loss.quadratic:
+        raise ValueError(f"solver='cg' takes a quadratic loss. Got {loss.name!r}.")
+    uses_cg = loss.quadratic and not settings.online and _takes_cg(settings, n, m)
+    if not uses_cg:
+        budget.check_gram(m, max_bytes)
+    elif settings.solver == "cg" and members not in (None, 1):
+        raise ValueError(f"solver='cg' takes n_members=1. Got n_members={members}.")
+    holds_out = _distinct_rows(sample) >= rules.FEWEST_FOLDED
+    free = members is None and settings.input_form is None and settings.max_iter > 0
+    if uses_cg or not holds_out:
+        members = 1
+    elif members is None:
+        members = next((count for rows, count in rules.MEMBERS if n <= rows), 1)
+    rows_per_step = rules.ROWS_PER_STEP if members > 1 else rules.ROWS_PER_STEP_ALONE
+    return replace(
+        settings,
+        n_components=m,
+        n_members=members,
+        mixes=free and holds_out and not uses_cg,
+        holds_out=holds_out,
+        uses_cg=uses_cg,
+        max_iter=min(settings.max_iter, rules.STEPS_LEAST + n // rows_per_step),
+    )
+
+
+def _takes_cg(settings: FitSettings, n: int, m: int) -> bool:
+    """Whether conjugate gradients are asked for, or are the better choice."""
+    several = (settings.n_members or 1) > 1 and budget.gram_fits(m, settings.max_bytes)
+    if settings.solver == "auto" and several:
+        return False
+    return budget.takes_cg(settings.solver, n, m, settings.max_bytes)
+
+
+def _distinct_rows(sample: Sample) -> int:
+    """Rows; where they are few, equal ones are one: a row of weight 2 is the same as two rows."""
+    n = len(sample.weights)
+    if rules.FEWEST_FOLDED <= n <= _COUNTED:
+        both = np.hstack([as_array(sample.x), sample.y.reshape(n, -1)])
+        n = len(np.unique(both, axis=0))
+    return n
+
+
+def plan_folds(sample: Sample, settings: FitSettings) -> Folds:
+    """Folds for as many members as there are to be; rows of one key have one fold."""
+    n, members = len(sample.weights), settings.members
+    keys, sizes = np.unique(sample.keys, return_counts=True)
+    grouped = len(keys) < n
+    if grouped and len(keys) < 2:
+        raise ValueError(
+            f"'groups' must have 2 groups with a positive weight, or more, for rows to be held "
+            f"out. Got {len(keys)} for {n} rows."
+        )
+    if not settings.holds_out:
+        return Folds(sample.keys[:0], [-1])
+    if members > n // 2:
+        raise ValueError(
+            f"'n_members' must leave each member some rows of its own to be judged by. Got "
+            f"{members} for {n} rows; expected at most {n // 2}."
+        )
+    if members > 1 and grouped:
+        of_group = even_folds(sizes, min(members, len(keys)))
+        return Folds(keys[1:], sorted(set(of_group.tolist())), of_group)
+    if members > 1:
+        return Folds(fold_cuts(sample.keys, [1 / members] * members), list(range(members)))
+    share = max(settings.validation_fraction, min(1 / 3, rules.HELD_OUT_ROWS / n))
+    if settings.uses_cg:
+        share = min(share, _MOST_HELD_OUT / sample.used)
+    if grouped:
+        return Folds(keys[1:], [1], held_out_groups(sizes, share * n).astype(np.intp))
+    return Folds(fold_cuts(sample.keys, [1 - share, share]), [1])
+
+
+def even_folds(sizes: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """The fold of each group, so that folds have about as many rows.
+
+    The largest group goes first, each to the fold with fewest rows. Groups of one size are in
+    random order, that of their keys.
+    """
+    of_group = np.zeros(len(sizes), np.intp)
+    folds = [(0, fold) for fold in range(count)]  # a heap of rows and fold
+    for group in np.argsort(-sizes, kind="stable"):
+        rows, fold = folds[0]
+        of_group[group] = fold
+        heapq.heapreplace(folds, (rows + int(sizes[group]), fold))
+    return of_group
+
+
+def held_out_groups(sizes: NDArray[np.intp], wanted: float) -> NDArray[np.bool_]:
+    """The groups to hold out, for about `wanted` rows.
+
+    Groups are taken in their order if they bring the number of rows nearer to it. At least one is
+    held out, and never all.
+    """
+    held_out = np.zeros(len(sizes), bool)
+    rows = 0
+    for group, size in enumerate(sizes):
+        if abs(rows + size - wanted) < abs(rows - wanted):
+            held_out[group] = True
+            rows += size
+    if not held_out.any():
+        held_out[np.argmin(sizes)] = True
+    elif held_out.all():
+        held_out[np.argmax(sizes)] = False
+    return held_out

@@ -1,0 +1,298 @@
+"""From rows to layers: W drawn, activation, metric and first penalty learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf import fused, rules
+from rflaf.activation import Activation
+from rflaf.bases import Basis
+from rflaf.fitting.budget import known_bytes
+from rflaf.fitting.honest import honest_scores
+from rflaf.fitting.settings import Choice, FitSettings
+from rflaf.fitting.task import MemberRows, Regression, Task
+from rflaf.inputs.forms import Form
+from rflaf.inputs.target_means import TargetMeans
+from rflaf.projection import draw
+from rflaf.runtime.progress import Progress
+from rflaf.runtime.threads import parallel
+from rflaf.solvers.features import apply_metric
+from rflaf.solvers.newton import FeatureMap
+from rflaf.solvers.sketches import Problem
+from rflaf.solvers.starts import Kind, Learned, LearnSettings, compiled, start_on_few_rows
+from rflaf.solvers.varpro import learn_activation
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class FittedLayer:
+    """What makes features of inputs: their form, times `components`, and the activation.
+
+    Attributes
+    ----------
+    form : Form
+    means : TargetMeans, optional
+        What takes the place of codes of levels before the form is applied.
+    components : array, d' × M
+        L W.
+    activation : Activation
+    metric, kind : array, str
+        L and its kind.
+    alpha : float
+        The penalty that learning ended with, as one of the loss.
+    history : list of dict
+        The steps of learning.
+    coverage, z_sample : float, array
+        The share of Z inside the grid, and some of Z.
+    fold, team : int
+        The fold whose rows it has not seen, and the number of its team: layers that differ in
+        their fold alone.
+    """
+
+    form: Form
+    means: TargetMeans | None
+    components: Array
+    activation: Activation
+    metric: Array
+    kind: Kind
+    alpha: float
+    history: list[dict[str, float]]
+    coverage: float
+    z_sample: Array
+    fold: int = -1
+    team: int = 0
+
+    @property
+    def sigma(self) -> fused.Sigma:
+        """The compiled activation."""
+        return self.activation.table()
+
+    @property
+    def origin(self) -> NDArray[np.intp]:
+        """The input that each row of `components` belongs to."""
+        origin = self.form.origin
+        if self.means is None:
+            return origin
+        width = self.means.tables[0].shape[1]
+        d = len(self.form.mean) - (width - 1) * len(self.means.columns)
+        return self.means.origin(d)[origin]
+
+    def inputs(self, x: Any, fold: Array | None = None) -> Any:
+        """Inputs in their form, in the precision of the layer.
+
+        `fold` names the inner folds of rows that the means of the target were learned from.
+        """
+        x = x if self.means is None else self.means(x, fold)
+        return self.form(x, self.components.dtype)
+
+    def scaled(self, factor: float, x: Any, rng: np.random.Generator) -> FittedLayer:
+        """The layer with its metric times `factor`; `x` are inputs to measure Z on."""
+        if factor == 1:
+            return self
+        components = (factor * self.components).astype(self.components.dtype)
+        basis = self.activation.basis
+        coverage, z = _measure_coverage(self.inputs(x), components, basis, rng)
+        return replace(
+            self,
+            metric=factor * self.metric,
+            components=components,
+            coverage=coverage,
+            z_sample=z,
+        )
+
+
+def learn_form(form: type[Form], task: Task) -> Form | None:
+    """A form of the sample's rows, which all members share.
+
+    None where each has means of the target of its own, and so a form of its own.
+    """
+    if task.settings.coded is not None:
+        return None
+    return form.learn(task.sample.x, task.sample.weights)
+
+
+def learn_layers(task: Task, chosen: list[Choice]) -> list[FittedLayer]:
+    """For each choice a layer for each fold, learned on the rows outside of it."""
+    settings, folds = task.settings, task.folds.of_member
+    shared = {choice.form: learn_form(choice.form, task) for choice in chosen}
+    places = [(team, k) for team in range(len(chosen)) for k in range(len(folds))]
+    layers: list[Any] = [None] * len(places)
+    least = min(int(np.count_nonzero(task.fold != fold)) for fold in folds)
+    # for all members, so that they are of one kind
+    learnable = settings.holds_out and least >= rules.LEARNABLE_ROWS
+    rounds = 1 + rules.FIRST_STEPS * learns_twice(task, least)
+    total = round(len(places) * rounds * settings.max_iter)
+    with Progress("learning the activation", total, settings.verbose) as progress:
+
+        def learn(i: int) -> None:
+            team, k = places[i]
+            choice = chosen[team]
+            start = settings.start
+            if start is not None and chosen is start.choices:  # each from its own
+                learned = start.learned[team]
+                own = learned[k] if len(learned) == len(folds) else learned[0]
+                choice = replace(choice, start=own)
+            learner = MemberLearner(
+                task=task,
+                choice=choice,
+                rng=settings.rng() if i == 0 else settings.rng(3, i),
+                known_bytes=known_bytes(settings.max_bytes) // len(places),
+                learnable=learnable,
+                callback=progress.step,
+            )
+            layer = learner.layer(task.member_rows(folds[k]), shared[choice.form])
+            layers[i] = replace(layer, fold=folds[k], team=team)
+
+        parallel(learn, len(places))
+    return layers
+
+
+def learns_twice(task: Task, rows: int) -> bool:
+    """Whether layers of so many rows are learned again, at honest scores of a first one."""
+    return not task.loss.quadratic and rows >= rules.WORKING_ROWS
+
+
+@dataclass(frozen=True)
+class MemberLearner:
+    """Learns the layer of one member."""
+
+    task: Task
+    choice: Choice
+    rng: np.random.Generator
+    known_bytes: int
+    learnable: bool
+    callback: Any = None
+
+    def layer(self, member: MemberRows, form: Form | None) -> FittedLayer:
+        """A layer for rows of positive weight, which may be too few for more than a choice."""
+        settings, rows = self.task.settings, member.rows
+        exact = not self.learnable and rows.x.dtype == np.float64
+        dtype = np.float64 if exact else np.float32
+        if form is None:
+            form = own_form(self.choice.form, rows.x, rows.weights)
+        x = form(rows.x, dtype)
+        w = draw(settings.projection, x.shape[1], settings.components, self.rng, dtype)
+        member = member._replace(rows=rows._replace(x=x))
+        learned, unit = self._learned(member, form, w)
+        kind = self.choice.kind
+        if np.ndim(learned.metric) == 1 and kind == "full":  # few rows: no more than scales
+            kind = "diagonal" if settings.max_iter else "none"
+        components = apply_metric(learned.metric, w).astype(dtype)
+        coverage, z = _measure_coverage(x, components, settings.basis, self.rng)
+        return FittedLayer(
+            form=form,
+            means=member.means,
+            components=components,
+            activation=Activation(settings.basis, learned.coefficients),
+            metric=learned.metric,
+            kind=kind,
+            alpha=learned.alpha * unit,
+            history=learned.history,
+            coverage=coverage,
+            z_sample=z,
+        )
+
+    def _learned(self, member: MemberRows, form: Form, w: Array) -> tuple[Learned, float]:
+        """Activation, metric and penalty, by what the number of rows allows.
+
+        Also what turns the penalty into one of the loss.
+        """
+        settings, x = self.task.settings, member.rows.x
+        first = member.first._replace(rows=member.first.rows._replace(x=x))
+        problem = _problem(first, w, form)
+        if settings.max_iter and not self.learnable:
+            rule = learn_settings(settings, first.unit)
+            return start_on_few_rows(problem, settings.basis, self.choice.kind, rule), first.unit
+        fixed = self.choice.kind == "none" and not settings.learns_activation
+        if not settings.max_iter or fixed:
+            return not_learned(settings, x.shape[1]), first.unit
+        start = self.choice.start
+        if start is not None and start.suits(x.shape[1]):  # if not, it is of a form of other rows
+            start = replace(start.of_kind(self.choice.kind), alpha=start.alpha / first.unit)
+        else:
+            start = None
+        if not learns_twice(self.task, x.shape[0]):
+            return self._learn(problem, first.unit, start), first.unit
+        steps = round(rules.FIRST_STEPS * settings.max_iter)
+        learned = self._learn(problem, first.unit, start, max_iter=steps, short=True)
+        second = self._second(member, first, learned, w) or first
+        learned = replace(learned, alpha=learned.alpha * first.unit / second.unit)
+        again = self._learn(_problem(second, w, form), second.unit, learned)
+        return replace(again, history=learned.history + again.history), second.unit
+
+    def _second(
+        self, member: MemberRows, first: Regression, learned: Learned, w: Array
+    ) -> Regression | None:
+        """The loss's quadratic model at honest scores of a first layer; None where it has none."""
+        settings = self.task.settings
+        sigma = compiled(settings.basis, learned.coefficients)
+        w = apply_metric(learned.metric, w).astype(w.dtype)
+        features = FeatureMap(sigma, w, float(settings.fit_intercept))
+        scores = honest_scores(member, self.task.loss, features, learned.alpha * first.unit)
+        if scores is None:
+            return None
+        flattest = rules.FLATTEST * 2 * first.unit  # the unit is half the curvature
+        return self.task.regression(member.rows, scores, flattest=flattest)
+
+    def _learn(
+        self, problem: Problem, unit: float, start: Learned | None, **changes: Any
+    ) -> Learned:
+        settings = self.task.settings
+        rule = learn_settings(settings, unit, known_bytes=self.known_bytes, **changes)
+        return learn_activation(
+            *(problem, settings.basis, self.choice.kind, rule),
+            rng=self.rng,
+            start=start,
+            callback=self.callback,
+        )
+
+
+def own_form(form: type[Form], x: Any, weights: Array) -> Form:
+    """A form of rows that offers them something; standardised columns always do."""
+    from rflaf.inputs.forms import Standardised
+
+    return form.learn(x, weights) or Standardised.learn(x, weights)
+
+
+def _problem(given: Regression, w: Array, form: Form) -> Problem:
+    rows = given.rows
+    return Problem(rows._replace(y=rows.y.astype(w.dtype)), w, form.scales)
+
+
+def learn_settings(settings: FitSettings, unit: float, **changes: Any) -> LearnSettings:
+    """What learning is told of the settings of a fit; `unit` is that of its regression."""
+    rule = LearnSettings(
+        alpha=None if settings.alpha is None else settings.alpha / unit,
+        coefficients=settings.coefficients,
+        fit_intercept=settings.fit_intercept,
+        l1=settings.l1,
+        smoothness=settings.smoothness,
+        max_iter=settings.max_iter,
+        tol=settings.tol,
+    )
+    return replace(rule, **changes)
+
+
+def not_learned(settings: FitSettings, d: int) -> Learned:
+    """The activation that is given or a cosine, and the same scale for all inputs."""
+    given = settings.coefficients
+    if given is None:
+        given = settings.basis.fit(lambda z: np.cos(2.2 * z) + np.sin(2.2 * z), ridge=1e-8)
+    return Learned(given, np.full(d, rules.FILL / np.sqrt(max(d, 1))), 1e-3)
+
+
+def _measure_coverage(
+    x: Any, components: Array, basis: Basis, rng: np.random.Generator
+) -> tuple[float, Array]:
+    """What share of Z lies inside the grid, on a sample of it, and some of Z."""
+    rows = rng.choice(x.shape[0], min(x.shape[0], 1000), replace=False)
+    columns = rng.choice(components.shape[1], min(components.shape[1], 200), False)
+    z = np.asarray(x[np.sort(rows)] @ components[:, columns]).ravel()
+    low, high = basis.grid
+    inside = 1.0 if basis.tail == "direct" else float(np.mean((z >= low) & (z <= high)))
+    return inside, rng.choice(z, min(z.size, 2000), replace=False).astype(np.float32)

@@ -1,0 +1,124 @@
+"""What a loss is: the one thing that tells fits of numbers, counts and classes apart.
+
+A fit never asks which loss it has. It asks the loss which targets it takes, what they become, how
+far scores are from them, and what a prediction is. A new loss is one file with one final class.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf.rows import Sample, Tally
+
+Array = NDArray[Any]
+Float64 = NDArray[np.float64]
+
+_FLATTEST = 1e-9  # curvature that a response can be divided by
+
+
+class Quadratic(NamedTuple):
+    """A loss near some scores: bend (response - score)², summed over outputs, but for a constant.
+
+    `response` is n × C and `bend` n: one number per row, so that all outputs share a Gram matrix.
+    """
+
+    response: Float64
+    bend: Float64
+
+
+class Loss(ABC):
+    """How far scores are from targets.
+
+    A loss is frozen. `opened` gives one that knows the targets of a fit: their unit, or their
+    classes. Only such a loss encodes targets and makes predictions.
+
+    Scores are n × C. They are what the output weights are fitted in: `in_units` turns weights for
+    scores into weights of the model, and `predict` turns the model's scores into predictions.
+    """
+
+    name: ClassVar[str]  # as users write it
+    score_name: ClassVar[str]  # of what `score` measures
+    quadratic: ClassVar[bool] = False  # one Newton step from anywhere is the solution
+    single: bool = True  # whether a prediction is one number, or label, per row
+
+    @abstractmethod
+    def check(self, y: Any) -> Array:
+        """Targets of some rows as an array; an error says what is wrong with others."""
+
+    def tally(self) -> Tally | None:
+        """What counts targets while rows are read; None: nothing does."""
+        return None
+
+    @abstractmethod
+    def opened(self, sample: Sample, fit_intercept: bool) -> Loss:
+        """The loss for a fit whose targets are like those of a sample."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """The number of scores per row, C."""
+
+    @abstractmethod
+    def encode(self, y: Array, weights: Array) -> tuple[Array, Array]:
+        """Targets as the methods below take them, and the weights of their rows."""
+
+    @abstractmethod
+    def slopes(self, scores: Float64, target: Array) -> tuple[Float64, Float64]:
+        """The loss of each row, n, and its first derivative in the scores, n × C."""
+
+    @abstractmethod
+    def curvature(self, scores: Float64, target: Array) -> Float64:
+        """The second derivative in each score, n × C."""
+
+    @abstractmethod
+    def constant(self, target: Array, weights: Array) -> Float64:
+        """The scores, C, with the least loss among those that are the same for all rows."""
+
+    @abstractmethod
+    def in_units(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+        """Output weights and intercept of the model, from those that were fitted."""
+
+    @abstractmethod
+    def predict(self, scores: Array) -> Array:
+        """What the model's scores say, as users read it."""
+
+    @abstractmethod
+    def score(self, scores: Float64, target: Array, weights: Array) -> float:
+        """What is shown as the quality of scores: 1 at best."""
+
+    def value(self, scores: Float64, target: Array, weights: Array) -> float:
+        """The weighted mean of the loss."""
+        return float(np.average(self.slopes(scores, target)[0], weights=weights))
+
+    def quadratic_model(
+        self, scores: Float64, target: Array, flattest: float = _FLATTEST
+    ) -> Quadratic:
+        """The loss as a quadratic in the scores, near some of them.
+
+        A row whose loss is nearly flat would ask for a response very far away: no row is taken to
+        be flatter than `flattest`.
+        """
+        slope = self.slopes(scores, target)[1]
+        bend = np.maximum(self.curvature(scores, target).mean(axis=1), flattest)
+        return Quadratic(scores - slope / bend[:, None], bend / 2)
+
+    def moderate(self, scores: Float64) -> Float64:
+        """Scores to learn a layer at: no surer than makes a difference."""
+        return scores
+
+    def residuals(self, scores: Float64, y: Array) -> Float64 | None:
+        """Observed minus predicted, n × C, for the model's scores; None where there is no minus."""
+        prediction = np.asarray(self.predict(scores), np.float64)
+        return np.asarray(y, np.float64).reshape(len(y), -1) - prediction.reshape(len(y), -1)
+
+    def export(self, graph: Any, scores: str) -> str:
+        """What `predict` makes of a tensor of scores, n × C, as part of an ONNX graph."""
+        return scores
+
+    def temperature(self, scores: Float64, target: Array, weights: Array) -> float:
+        """What to divide scores by so that they suit rows which were not learned from."""
+        return 1.0

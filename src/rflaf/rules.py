@@ -1,0 +1,75 @@
+"""Every number that governs a fit, in one place: what it does, and what chose it.
+
+`python benchmarks/rules.py` fits the tables of `$RFLAF_DATA/suite` with other values, one rule at a
+time, and writes losses and times relative to the values here to `benchmarks/results/rules.json`.
+A rule with the word (measured) is in that result. The others have kept the values of earlier
+versions, and wait to be measured the same way. Numbers that only keep rounding or memory in check
+stay where they are used.
+
+Code reads them as `rules.NAME` when it runs, so that a benchmark or a test can set them.
+"""
+
+from __future__ import annotations
+
+# Size of a model, by rows
+COMPONENTS = ((2000, 500), (10_000, 1000), (30_000, 2000))  # up to these rows; beyond them:
+MOST_COMPONENTS = 3000
+MEMBERS = ((5000, 5), (10_000, 3))  # of a team, up to these rows; beyond them one
+SAMPLE_ROWS = 200_000  # rows that layers are learned on, where there are more
+LEARNABLE_ROWS = (
+    30  # of a member; with fewer its activation is the best of a few. benchmarks/few.py
+)
+FEWEST_FOLDED = 20  # rows; with fewer none are held out. benchmarks/few.py
+HELD_OUT_ROWS = 100  # of a single member at least, or a third of all.
+
+# Forms of the inputs
+BINS, MOST_BINS, FEWEST_BINS = 24, 512, 4  # of a column, of all columns, and of a column at least
+RANK_KNOTS = 65  # quantiles that ranks are read from
+SEVERAL_VALUES = 5  # that a column needs for ranks and bins to be another thing
+QUANTILE_ROWS = 100_000  # that quantiles are taken of
+
+# Trials of forms and metrics
+TRIAL_STEPS, TRIAL_ROWS, TRIAL_FEATURES = 10, 6000, 400
+MIXED_LOSS = 1.4  # (measured) times the best trial's loss: teams that are worse are not learned
+METRIC_ROWS = {"full": 128, "diagonal": 512}  # most inputs of a metric; it takes d², 5 d rows
+ROWS_PER_SCALE = 5  # that a scale per input takes,
+ROWS_PER_BIN = 2  # and a scale per bin
+ALWAYS_METRIC = 10_000  # rows beyond which a metric is always learned
+
+# Learning sigma and L on sketches; work is rows × features²
+STEPS_LEAST, ROWS_PER_STEP, ROWS_PER_STEP_ALONE = 8, 100, 50  # alone: with one member
+TURNS = 3  # of the metric by gradients of a first solution
+RATE = 0.1  # of Adam, relative to the size of what moves
+RISE = 8  # steps over which the rate rises
+ROUND = 32  # steps whose gain decides whether more are worth it
+STAGES = ((3e7, 0.5), (4e8, 0.4), (1e9, 0.1))  # work of a step, and share of the steps
+LIMITED_STAGE, LIMITED_GAIN = (4e9, 0.1), 0.7  # the last, where larger sketches lose so much less
+MANY_FEATURES = 2000  # from which on the last stage is larger:
+MANY_STAGE, MANY_LIMITED_STAGE = (2e9, 0.15), (8e9, 0.15)
+WIDE_FEATURES = 5000  # beyond which conjugate gradients may be cheaper, and sketches are larger
+WIDE_STAGES = ((4e8, 0.4), (6e9, 0.3), (3.2e10, 0.3))
+SKETCH_FEATURES = 200  # at least: with fewer, weak inputs are not seen
+FILL, MOST_FILL = 0.6, 1.2  # standard deviation of Z at the start, and at most, on [-2, 2]
+FREQUENCIES = (0.3, 1.1, 2.2, 4.5, 9.0)  # of the waves to start from; 0.3 is nearly linear
+MOST_TARGETS = 12  # more outputs are mixed down to this many, at random
+
+# The loss in the learning
+WORKING_ROWS = 1000  # (measured) of a member, from which on layers are learned again
+FIRST_STEPS = 1.0  # times the usual steps before that, all on small sketches
+SUREST = 3.0  # (measured) difference of scores beyond which a class is out of the question
+HONEST_ROWS, HONEST_FEATURES = 10_000, 500  # of the model that gives these scores, at most
+FLATTEST = 0.2  # times the curvature of the first round, for rows whose loss is nearly flat
+
+# Penalties and weights
+PENALTY_STEP = 4.0  # from one that is tried to the next
+MOST_PENALTIES = 24
+PENALTY_MEMBERS = 2  # of a team that choose for all, where each trial is iterative
+STRONGER_START = 4.0  # times the penalty of the sketches, where each trial is iterative
+MIX_PARTS, LEAST_PART = 20, 0.1  # that team weights are made of; a team with less is left out
+MOST_TEMPERATURE = 3.0  # that scores are divided or multiplied by
+FEW_ROWS_PENALTY = 1e-4  # of the features' variance, at least, where no rows are held out
+
+# What is said about a fit. benchmarks/trust.py
+NOISE_FEATURES, NOISE_ROWS, MOST_NOISE_ROWS = 200, 200, 20_000  # of the scale of the noise
+NOISE_RANGE = 30.0  # times or over its middle, at most
+IMPORTANCE_ROWS, IMPORTANCE_MEMBERS = 400, 2  # that are shuffled, and asked of each team
