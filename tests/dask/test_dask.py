@@ -33,7 +33,8 @@ def test_regression(client, rows):
     expected, expected_std = plain.predict(X, return_std=True)
     near = 1e-6 * np.abs(expected).max()  # members' weights are rounded to float32
     np.testing.assert_allclose(prediction.compute(), expected, rtol=1e-6, atol=near)
-    np.testing.assert_allclose(std.compute(), expected_std, rtol=1e-4)
+    # a regression of the logarithm of errors, some of them near 0, magnifies their rounding
+    np.testing.assert_allclose(std.compute(), expected_std, rtol=2e-3)
     np.testing.assert_allclose(model.predict(X), expected, rtol=1e-6, atol=near)
 
 
@@ -81,7 +82,9 @@ def test_frames(client, rows, tmp_path):
     assert_near(model, plain)
     assert list(model.feature_names_in_) == ["a", "b", "c"]
     prediction = model.predict(frames).compute()
-    np.testing.assert_allclose(prediction, plain.predict(frame), rtol=1e-6, atol=1e-6)
+    expected = plain.predict(frame)
+    near = 1e-6 * np.abs(expected).max()  # members' weights are rounded to float32
+    np.testing.assert_allclose(prediction, expected, rtol=1e-6, atol=near)
     local = model.to_local()
     assert type(local) is RFLAFRegressor
     np.testing.assert_array_equal(local.predict(frame), model.predict(frame))

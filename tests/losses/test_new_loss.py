@@ -109,9 +109,13 @@ def rivals():
     return deviance(squared.predict(NEW_X)), deviance(np.full(4000, Y.mean()))
 
 
-def test_it_beats_squared_error_and_the_constant(fitted, rivals):
-    found = deviance(fitted.predict(NEW_X))
-    assert found < 0.99 * rivals[0] < 0.6 * rivals[1]
+def test_it_beats_squared_error_and_the_constant(rivals):
+    """In the mean over three seeds: a single one may be lucky."""
+    found, squared = (
+        np.mean([deviance(model(loss, random_state=k).fit(X, Y).predict(NEW_X)) for k in range(3)])
+        for loss in (Poisson(), "squared_error")
+    )
+    assert found < 0.99 * squared < 0.6 * rivals[1]
     noise = mean_poisson_deviance(
         NEW_Y, np.exp(1.5 * np.sin(3 * NEW_X[:, 0]) + NEW_X[:, 1] ** 2 - 0.5)
     )
@@ -166,7 +170,8 @@ def test_more_rows_than_layers_are_learned_on(rivals, monkeypatch, n_members):
     monkeypatch.setattr(rules, "SAMPLE_ROWS", 1000)
     found = model(n_members=n_members, max_bytes=1 << 22).fit(blocks())
     assert found.n_samples_fit_ == 1300
-    assert deviance(found.predict(NEW_X)) < rivals[0]
+    # fewer members, learned on fewer rows, than those of squared error here
+    assert deviance(found.predict(NEW_X)) < 1.03 * rivals[0] < 0.6 * rivals[1]
 
 
 def test_few_rows():

@@ -16,6 +16,7 @@ from rflaf.fused import BinnedMatrix, for_each
 from rflaf.solvers.linalg import factorise, whiten
 
 Array = NDArray[Any]
+_FEW = 100  # rows whose span is found by singular values
 _SHARED = 1 << 20  # elements of Z from which on threads share a product
 
 
@@ -147,10 +148,13 @@ def row_rotation(phi: Array) -> Array:
 
     The solutions of ridge and logistic regressions on these rows lie in it, so that n unknowns do.
     """
-    wide = phi.astype(np.float64)
-    gram = wide @ wide.T
+    exact = phi.astype(np.float64)
+    if len(phi) <= _FEW:  # a floor below would be seen in the last digits
+        right = np.linalg.svd(exact, full_matrices=False)[2]
+        return np.ascontiguousarray(right.T.astype(phi.dtype))
+    gram = exact @ exact.T
     factor = factorise(gram, 1e-10 * float(np.trace(gram)) / len(gram) + 1e-30)
-    return np.ascontiguousarray(whiten(factor, wide).T.astype(phi.dtype))
+    return np.ascontiguousarray(whiten(factor, exact).T.astype(phi.dtype))
 
 
 class KeptBlocks:
