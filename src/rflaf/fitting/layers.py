@@ -15,7 +15,7 @@ from rflaf.fitting.budget import known_bytes
 from rflaf.fitting.honest import honest_scores
 from rflaf.fitting.settings import Choice, FitSettings
 from rflaf.fitting.task import MemberRows, Regression, Task
-from rflaf.inputs.forms import Form
+from rflaf.inputs.forms import Form, Standardised
 from rflaf.inputs.target_means import TargetMeans
 from rflaf.projection import draw
 from rflaf.runtime.progress import Progress
@@ -153,7 +153,7 @@ def learn_layers(task: Task, chosen: list[Choice]) -> list[FittedLayer]:
 
 
 def learns_twice(task: Task, rows: int) -> bool:
-    """Whether layers of so many rows are learned again, at honest scores of a first one."""
+    """Whether layers of this number of rows are learned twice, the second time at honest scores."""
     return not task.loss.quadratic and rows >= rules.WORKING_ROWS
 
 
@@ -254,8 +254,6 @@ class MemberLearner:
 
 def own_form(form: type[Form], x: Any, weights: Array) -> Form:
     """A form of rows that offers them something; standardised columns always do."""
-    from rflaf.inputs.forms import Standardised
-
     return form.learn(x, weights) or Standardised.learn(x, weights)
 
 
@@ -265,7 +263,7 @@ def _problem(given: Regression, w: Array, form: Form) -> Problem:
 
 
 def learn_settings(settings: FitSettings, unit: float, **changes: Any) -> LearnSettings:
-    """What learning is told of the settings of a fit; `unit` is that of its regression."""
+    """The settings of learning a layer; `unit` is that of its regression."""
     rule = LearnSettings(
         alpha=None if settings.alpha is None else settings.alpha / unit,
         coefficients=settings.coefficients,

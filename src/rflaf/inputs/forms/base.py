@@ -37,7 +37,7 @@ class Form(ABC):
     @classmethod
     @abstractmethod
     def learn(cls, x: Any, weights: Array) -> Form | None:
-        """The form for rows like x, dense or sparse; None where it has nothing to offer them."""
+        """The form learned from x, dense or sparse; None where it adds nothing for these rows."""
 
     @property
     @abstractmethod
