@@ -33,6 +33,7 @@ from rflaf.fitting.folds import Folds
 from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.members import Member
 from rflaf.fitting.noise import NoiseModel
+from rflaf.fitting.outside import Outside
 from rflaf.fused import Bins
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.inputs.forms import FORMS, Form
@@ -70,6 +71,7 @@ _OWN_TYPES: tuple[type, ...] = (
     NormalEquations,
     NumberPart,
     Online,
+    Outside,
     PartialState,
     RankCurves,
     RFLAFClassifier,

@@ -73,3 +73,13 @@ FEW_ROWS_PENALTY = 1e-4  # of the features' variance, at least, where no rows ar
 NOISE_FEATURES, NOISE_ROWS, MOST_NOISE_ROWS = 200, 200, 20_000  # of the scale of the noise
 NOISE_RANGE = 30.0  # times or over its middle, at most
 IMPORTANCE_ROWS, IMPORTANCE_MEMBERS = 400, 2  # that are shuffled, and asked of each team
+
+# Beyond the rows of a fit. benchmarks/outside.py
+USUAL_FREE = 0.5  # standard deviations that members are asked beyond what was seen
+FREE = (0.0, 0.25, 0.5, 1.0, 2.0)  # those that rows at the ends of a column choose from
+TAIL_IMPORTANCE, MOST_TAILS = 0.01, 20  # columns whose ends are looked at
+TAIL_SHARE, TAIL_ROWS = 0.25, 30  # of a column's range, and rows at least, that are held back
+TAIL_FEATURES, TAIL_SAMPLE = 200, 3000  # of the copy of the model that is asked
+TRIMMED = (0.001, 0.003, 0.01, 0.03)  # of the rows, beyond which members may not be asked
+SLOPE_DOUBT = 0.5  # of a straight line: the least standard deviation of its slope
+SPREAD_DOUBT = 4.0  # times the variance between members, beyond what was seen

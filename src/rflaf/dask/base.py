@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rflaf._version import DOCUMENTS
 from rflaf.dask.collections import is_dask, partition
-from rflaf.dask.partitions import PartitionRows, floats_like
+from rflaf.dask.partitions import PartitionRows
 from rflaf.estimators.validation import InputCheck
 from rflaf.fitting import fit
 
@@ -88,6 +88,7 @@ class DaskMixin:
         model: Any = self
         check = InputCheck(self._plain, model._loss())
         check.like(found.like)
+        check.targets(np.zeros(0, getattr(y, "dtype", np.float64)))
         return check, PartitionRows.of(self.client, found, check)
 
     def _is_lazy(self, X: Any) -> bool:
@@ -123,9 +124,3 @@ def predict_rows(model: Any, X: Any, method: str) -> Any:
     else:
         one = np.zeros((1, model.n_features_in_), X.dtype)
     return np.asarray(getattr(model, method)(one))[:0]
-
-
-def precision(X: Any) -> Any:
-    """The type of predictions for X."""
-    like = np.zeros((0, 1), X.dtype) if isinstance(X, da.Array) else X._meta
-    return floats_like(like).dtype

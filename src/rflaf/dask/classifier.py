@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rflaf.dask.base import DaskMixin, precision
+import numpy as np
+
+from rflaf.dask.base import DaskMixin
 from rflaf.estimators.classifier import RFLAFClassifier
 
 
@@ -37,17 +39,17 @@ class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
         """Probabilities as a Dask array, not yet computed."""
         if not self._is_lazy(X):
             return super().predict_proba(X)
-        return self._lazily(X, "predict_proba", precision(X), len(self.classes_))
+        return self._lazily(X, "predict_proba", np.float64, len(self.classes_))
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of the probabilities as a Dask array, not yet computed."""
         if not self._is_lazy(X):
             return super().predict_log_proba(X)
-        return self._lazily(X, "predict_log_proba", precision(X), len(self.classes_))
+        return self._lazily(X, "predict_log_proba", np.float64, len(self.classes_))
 
     def decision_function(self, X: Any) -> Any:
         """Scores of the classes as a Dask array, not yet computed."""
         if not self._is_lazy(X):
             return super().decision_function(X)
         width = None if len(self.classes_) == 2 else len(self.classes_)
-        return self._lazily(X, "decision_function", precision(X), width)
+        return self._lazily(X, "decision_function", np.float64, width)

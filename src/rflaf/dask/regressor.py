@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rflaf.dask.base import DaskMixin, precision
+from rflaf.dask.base import DaskMixin
 from rflaf.estimators.regressor import RFLAFRegressor
 
 
@@ -47,7 +47,7 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
         if not self._is_lazy(X):
             return super().predict(X, return_std)
         width = None if self.coef_.ndim == 1 else self.coef_.shape[1]
-        prediction = self._lazily(X, "predict", precision(X), width)
+        prediction = self._lazily(X, "predict", self.dtype_, width)
         if not return_std:
             return prediction
-        return prediction, self._lazily(X, "predict_std", precision(X), width)
+        return prediction, self._lazily(X, "predict_std", self.dtype_, width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from types import FunctionType
@@ -24,7 +24,6 @@ from rflaf.estimators.inspection import InspectionMixin, warn_of_coverage
 from rflaf.estimators.validation import FLOATS, InputCheck, dense_for, is_streamed
 from rflaf.fitting import Choice, Fit, FitSettings, Start, extend, fit
 from rflaf.fitting.budget import block_rows, check_basis
-from rflaf.fitting.members import mixed_scores
 from rflaf.inputs.forms import FORMS, Form
 from rflaf.inputs.opening import count_rows, opened, some_rows
 from rflaf.losses import Loss
@@ -44,6 +43,7 @@ _AS_THEY_ARE = (
 
 
 _PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
+_FAR_SHARE = 0.05  # of rows far outside the fit's that a warning is given for
 _FEW_NUMBERS = 1024  # in rows that are predicted at once, without further checks
 # What a first call of partial_fit wants, for what is learned in it alone; with fewer than the
 # first number there is a warning.
@@ -227,6 +227,8 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             "z_sample_": layer.z_sample,
             "feature_importances_": importances if encoder is None else encoder.summed(importances),
             "oof_score_": fitted.oof_score,
+            "outside_": fitted.outside,
+            "dtype_": check.dtype,
         }
         if partial is not None:
             state["_partial"] = partial
@@ -237,10 +239,31 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         raise NotImplementedError
 
     def _scores(self, X: Any) -> Array:
-        """The weighted mean of the members' scores, n × C, in the precision of X."""
-        if self._needs_no_checks(X):
-            return self._block_scores(X)
-        return np.concatenate([self._block_scores(x) for x in self._input_blocks(X)])
+        """The scores of the model, n × C, in float64."""
+        blocks = [X] if self._needs_no_checks(X) else self._input_blocks(X)
+        return np.concatenate(list(self._scored_blocks(blocks)))
+
+    def _scored_blocks(self, blocks: Iterable[Any]) -> Iterator[Array]:
+        """The scores of blocks, and a warning at the end where many rows lie far outside."""
+        far, count = np.zeros(1, np.intp), 0
+        for x in blocks:
+            far, count = far + self.outside_.far(x), count + x.shape[0]
+            yield self._block_scores(x)
+        if far[-1] and far[-1] >= _FAR_SHARE * count:
+            self._warn_of_far_rows(far, count)
+
+    def _warn_of_far_rows(self, far: Array, count: int) -> None:
+        column = int(np.argmax(far[:-1]))
+        column = column if self.encoder_ is None else int(self.encoder_.origin_[column])
+        names = getattr(self, "feature_names_in_", None)
+        name = f"column {column}" if names is None else f"column {names[column]!r}"
+        warnings.warn(
+            f"{far[-1]} of {count} rows lie more than a standard deviation outside the range of "
+            f"the fit's rows, most of them in {name}. Predictions there continue the trend at the "
+            "edge, or stay constant, and predict_interval widens with the distance.",
+            UserWarning,
+            stacklevel=caller_level(),
+        )
 
     def _needs_no_checks(self, X: Any) -> bool:
         """Whether X is a small array that all checks would leave as it is.
@@ -260,13 +283,13 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         )
 
     def _block_scores(self, X: Any) -> Array:
-        scores = mixed_scores(self.members_, X)
+        scores = self.outside_.scores(self.members_, X)
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"The activation {self.activation_.basis!r} overflows on some rows of X, which lie "
                 "too far from those of the fit. Take another 'activation', such as 'chebyshev'."
             )
-        return np.asarray(scores).astype(X.dtype, copy=False)
+        return scores
 
     def _input_blocks(self, X: Any) -> Iterator[Any]:
         """The rows of arrays or of a source, checked, in blocks."""
@@ -307,8 +330,12 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         For more rows than there is room for predictions. The blocks are not those of the source;
         together they are what `predict` returns.
         """
-        for x in self._input_blocks(X):
-            yield self.loss_.predict(self._block_scores(x))
+        for scores in self._scored_blocks(self._input_blocks(X)):
+            yield self._predicted(scores)
+
+    def _predicted(self, scores: Array) -> Array:
+        """What scores say, as users read it."""
+        return self.loss_.predict(scores)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -272,15 +272,18 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         }
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predictions of X's precision; with `return_std` also the standard deviation of each.
+        """Predictions; with `return_std` also the standard deviation of a new observation.
 
-        The deviation is that of a new observation.
+        Both are float64, or float32 if the targets of the fit were.
         """
-        scores = self._scores(X)  # it says so where nothing is fitted
-        prediction = self.loss_.predict(scores)
+        prediction = self._predicted(self._scores(X))  # it says so where nothing is fitted
         if not return_std:
             return prediction
         return prediction, self.predict_std(X)
+
+    def _predicted(self, scores: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return self.loss_.predict(scores).astype(self.dtype_, copy=False)
 
     def predict_std(self, X: Any) -> Array:
         """The standard deviation of a new observation at each row of X.
@@ -290,12 +293,15 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         return self._shaped(np.concatenate([self._std(x) for x in self._input_blocks(X)]))
 
     def _std(self, x: Any) -> Array:
-        return self.noise_model_.std(x).astype(x.dtype)
+        std = self.noise_model_.std(self.outside_.nearest(x))
+        doubt = self.outside_.doubt(self.members_, x)
+        return (std if doubt is None else np.hypot(std, doubt)).astype(self.dtype_)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Array, Array]:
         """The ends of intervals that hold a share `coverage` of new observations.
 
         Their width depends on the row; the share is that of rows which were not learned from.
+        Beyond the rows of the fit the width grows with the distance.
 
         Examples
         --------
@@ -312,10 +318,19 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         low, high = [], []
         for x in self._input_blocks(X):
             middle = self.loss_.predict(self._block_scores(x)).reshape(x.shape[0], -1)
-            width = self.noise_model_.width(x, coverage)
-            low.append((middle - width).astype(x.dtype))
-            high.append((middle + width).astype(x.dtype))
+            width = self._width(x, coverage)
+            low.append((middle - width).astype(self.dtype_))
+            high.append((middle + width).astype(self.dtype_))
         return self._shaped(np.concatenate(low)), self._shaped(np.concatenate(high))
+
+    def _width(self, x: Any, coverage: float) -> Array:
+        """How far an interval reaches; doubts beyond the rows of the fit widen it in proportion."""
+        near, doubt = self.outside_.nearest(x), self.outside_.doubt(self.members_, x)
+        width = self.noise_model_.width(near, coverage)
+        if doubt is None:
+            return width
+        std = self.noise_model_.std(near)
+        return width * np.hypot(1.0, doubt / np.where(std > 0, std, np.inf)) + doubt * (std <= 0)
 
     def _shaped(self, values: Array) -> Array:
         """One number per row where targets are."""

@@ -78,6 +78,7 @@ class InputCheck:
         self.loss = loss
         self.encoder: ColumnEncoder | None = None if fitted is None else fitted.encoder_
         self._first = fitted is None
+        self.dtype: Any = np.dtype(np.float64) if fitted is None else fitted.dtype_
 
     def columns(self) -> dict[str, Any]:
         """The fitted attributes that describe the columns."""
@@ -101,7 +102,9 @@ class InputCheck:
         return x
 
     def targets(self, y: Any) -> Array:
-        """Targets of a block."""
+        """Targets of some rows; predictions have their precision."""
+        if getattr(y, "dtype", None) == np.float32:
+            self.dtype = np.dtype(np.float32)
         return self.loss.check(y)
 
     def arrays(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
@@ -123,7 +126,7 @@ class InputCheck:
             )
             if encoded and (is_listed(self.found.categorical_features) or not numeric):
                 inputs = opened(self.found, inputs, False, numeric=False)
-        y = _check_y(self.loss.check(y), multi_output=True, estimator=self.found)
+        y = _check_y(self.targets(y), multi_output=True, estimator=self.found)
         check_consistent_length(X, y)
         weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
         if weights.max() <= 0:

@@ -14,9 +14,11 @@ from rflaf.fitting.importance import input_importances
 from rflaf.fitting.layers import learn_layers
 from rflaf.fitting.members import Member, mix_teams, mixed_scores, out_of_fold, weighted
 from rflaf.fitting.noise import NoiseModel, constant_noise, fit_noise
+from rflaf.fitting.outside import Outside
 from rflaf.fitting.settings import FitSettings
 from rflaf.fitting.solving import Solved, solve_members
 from rflaf.fitting.sums import Pair
+from rflaf.fitting.tails import learn_outside, usual_spread
 from rflaf.fitting.task import Task, means_folds
 from rflaf.fitting.trials import choose_forms
 from rflaf.losses import Loss
@@ -74,6 +76,8 @@ class Fit:
         How far observations lie from predictions, where that is a number; and as a function of the
         inputs.
     importances : array of d
+    outside : Outside
+        How the model goes on beyond the rows of the fit.
     rows_seen : int
         Rows that were read, those of no weight among them.
     online : Online, optional
@@ -91,6 +95,7 @@ class Fit:
     noise: Array | None
     noise_model: NoiseModel | None
     importances: Array
+    outside: Outside
     rows_seen: int
     online: Online | None = None
 
@@ -115,10 +120,18 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
         layers = learn_layers(task, chosen)
         stored = ArrayRows.of_sample(given) if sample.whole else rows
         solved = solve_members(stored, task, layers)
-        scores = out_of_fold(_members(solved, task, honest=True), task)
+        judges = _members(solved, task, honest=True)
+        scores = out_of_fold(judges, task)
         weights, temperature = _mixed(scores, task)
         members = weighted(_members(solved, task, temperature=temperature), weights)
-        scores = np.tensordot(weights, scores, axes=1) / temperature
+        importances = input_importances(members, sample.x, settings.rng(4))
+        scores = np.tensordot(weights, scores, axes=1)
+        outside = learn_outside(task, judges, weights, scores, importances)
+        scores = scores / temperature
+        outside = replace(
+            outside.in_units(loss, temperature),
+            usual=usual_spread(members, sample.x, settings.rng(6)),
+        )
         in_units = loss.in_units(np.zeros(1), scores)[1]
         leading = _places(solved, members)[0]
         noise, noise_model = _noise(in_units, members, solved, given, task)
@@ -133,7 +146,8 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
             sample_numbers=sample.numbers,
             noise=noise,
             noise_model=noise_model,
-            importances=input_importances(members, sample.x, settings.rng(4)),
+            importances=importances,
+            outside=outside,
             rows_seen=sample.seen,
             online=_online(solved, members, task),
         )

@@ -79,6 +79,12 @@ def mixed_scores(members: list[Member], x: Any) -> Array:
     return np.asarray(total)
 
 
+def all_scores(members: list[Member], x: Any) -> Array:
+    """The scores of each member, members × n × C."""
+    inputs = InputsOnce(x)
+    return np.stack([member.scores_of(inputs.of(member.layer)) for member in members])
+
+
 def teams_of(layers: Sequence[FittedLayer]) -> list[list[int]]:
     """The places of each team's layers among all."""
     numbers = sorted({layer.team for layer in layers})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from rflaf.fitting import budget
 from rflaf.fitting.fit import Fit, Online
 from rflaf.fitting.noise import NoiseModel
+from rflaf.fitting.outside import value_range
 from rflaf.fitting.settings import FitSettings
 from rflaf.fitting.solving import Prepare, solve_sums
 from rflaf.fitting.sums import Pair, SumMembers, add_sums
@@ -64,9 +66,11 @@ def extend(fitted: Fit, rows: Rows, settings: FitSettings) -> Fit:
         given = solution.coef / fitted.temperature, solution.intercept / fitted.temperature
         coef, intercept = loss.in_units(*given)
         members.append(replace(member, coef=coef, intercept=intercept, alpha=solution.alpha))
+    grown = rows.reduce(_value_range, _joined_range, online.block_rows)
     return replace(
         fitted,
         members=members,
+        outside=fitted.outside.grown(grown),
         alpha_path=solutions[0].path or fitted.alpha_path,
         noise=noise,
         noise_model=model,
@@ -77,6 +81,14 @@ def extend(fitted: Fit, rows: Rows, settings: FitSettings) -> Fit:
 
 def _count_rows(blocks: Iterable[Block]) -> int:
     return sum(len(block.weights) for block in blocks)
+
+
+def _value_range(blocks: Iterable[Block]) -> Array:
+    return reduce(_joined_range, (value_range(block.x) for block in blocks))
+
+
+def _joined_range(one: Array, other: Array) -> Array:
+    return np.array([np.minimum(one[0], other[0]), np.maximum(one[1], other[1])])
 
 
 def _sum_weights(blocks: Iterable[Block]) -> float:

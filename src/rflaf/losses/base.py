@@ -43,6 +43,7 @@ class Loss(ABC):
     name: ClassVar[str]  # as users write it
     score_name: ClassVar[str]  # of what `score` measures
     quadratic: ClassVar[bool] = False  # one Newton step from anywhere is the solution
+    reach: ClassVar[float] = 0.5  # beyond the fit's rows, in ranges of their scores
     single: bool = True  # whether a prediction is one number, or label, per row
 
     @abstractmethod
@@ -109,6 +110,12 @@ class Loss(ABC):
     def moderate(self, scores: Float64) -> Float64:
         """Scores to learn a layer at: no surer than makes a difference."""
         return scores
+
+    def bounds(self, target: Array, scores: Float64) -> Float64:
+        """Between which scores the model stays beyond the rows of the fit, 2 × C."""
+        low, high = scores.min(axis=0), scores.max(axis=0)
+        more = self.reach * (high - low)
+        return np.array([low - more, high + more])
 
     def residuals(self, scores: Float64, y: Array) -> Float64 | None:
         """Observed minus predicted, n × C, for the model's scores; None where there is no minus."""

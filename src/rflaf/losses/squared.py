@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 from rflaf.losses.base import Array, Float64, Loss, Quadratic
 from rflaf.rows import Sample
 
+_PILED = 0.01  # of the targets at one end: it is where they stop
 _LARGEST = 1e300  # of the targets: a model of larger ones might not be finite
 
 
@@ -42,6 +43,7 @@ class SquaredError(Loss):
     name = "squared_error"
     score_name = "R²"
     quadratic = True
+    reach = 3.0
 
     def check(self, y: Any) -> Array:
         return check_array(
@@ -101,6 +103,13 @@ class SquaredError(Loss):
     def in_units(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         mean, scale = self.units
         return coef * scale, intercept * scale + mean
+
+    def bounds(self, target: Array, scores: Float64) -> Float64:
+        """Those of the targets; a value that many targets have at one end is not passed."""
+        ends = np.array([target.min(axis=0), target.max(axis=0)])
+        piled = [np.mean(target == end, axis=0) > _PILED for end in ends]
+        more = np.where(piled, 0.0, self.reach * np.ptp(target, axis=0))
+        return ends + np.array([[-1.0], [1.0]]) * more
 
     def predict(self, scores: Array) -> Array:
         return scores[:, 0] if self.single else scores

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from rflaf.activation import Activation
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.fitting import Member
+from rflaf.fitting.outside import FARTHEST
 from rflaf.inputs.forms import Form, Standardised
 from rflaf.onnx.activations import add_activation
 from rflaf.onnx.graph import Graph
@@ -35,9 +36,25 @@ def add_random_features(graph: Graph, model: RandomFeatures, x: str) -> str:
     return add_features(graph, form, model.components_, model.activation_, x)
 
 
-def add_scores(graph: Graph, members: list[Member], x: str, width: int) -> str:
-    """The weighted mean of the members' Phi V + intercept, n × C, in float64; x is n × width."""
+def add_scores(graph: Graph, model: Any, x: str) -> str:
+    """The model's scores, n × C, in float64: those of members, taken on beyond their ends."""
+    outside, width = model.outside_, _width(model)
     x = _made_finite(graph, x, width)
+    low, high = outside.ends
+    inner = graph.add("Min", graph.add("Max", x, low), high)
+    scores = _add_mixed(graph, model.members_, inner, width)
+    above, below = (graph.add("Sub", *pair) for pair in ((x, inner), (inner, x)))
+    most = FARTHEST * np.where(outside.scale > 0, outside.scale, 1.0)
+    beyond = [graph.add("Min", graph.add("Relu", each), most) for each in (below, above)]
+    lines = [graph.add("MatMul", each, slopes) for each, slopes in zip(beyond, outside.slopes)]
+    taken_on = graph.add("Add", scores, graph.add("Add", *lines))
+    taken_on = graph.add("Min", graph.add("Max", taken_on, outside.bounds[0]), outside.bounds[1])
+    far = graph.add("ReduceSum", graph.add("Add", *beyond), np.array([1]), keepdims=1)
+    return graph.add("Where", graph.add("Greater", far, np.float64(0)), taken_on, scores)
+
+
+def _add_mixed(graph: Graph, members: list[Member], x: str, width: int) -> str:
+    """The weighted mean of the members' Phi V + intercept, n × C, in float64; x is n × width."""
     intercept = np.sum([member.weight * member.intercept for member in members], axis=0)
     total = graph.add("Add", graph.refused(), intercept)
     for member in members:
@@ -85,7 +102,7 @@ def output_features(graph: Graph, model: RandomFeatures, x: str) -> None:
 
 def output_prediction(graph: Graph, model: RFLAFRegressor, x: str) -> None:
     """The output "prediction", of `predict`'s shape."""
-    scores = add_scores(graph, model.members_, x, _width(model))
+    scores = add_scores(graph, model, x)
     scores = graph.cast(model.loss_.export(graph, scores), graph.dtype)
     if model.coef_.ndim == 1:
         scores = graph.add("Squeeze", scores, np.array([1]))
@@ -96,7 +113,7 @@ def output_prediction(graph: Graph, model: RFLAFRegressor, x: str) -> None:
 
 def output_classes(graph: Graph, model: RFLAFClassifier, x: str) -> None:
     """The outputs "label" and "probabilities"."""
-    scores = add_scores(graph, model.members_, x, _width(model))
+    scores = add_scores(graph, model, x)
     if len(model.classes_) == 2:
         positive = graph.add("Greater", scores, np.float64(0))
         chosen = graph.add("Squeeze", graph.cast(positive, np.int64), np.array([1]))

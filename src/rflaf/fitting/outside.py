@@ -1,0 +1,159 @@
+"""Beyond the rows of a fit: where members are still asked, and how the model goes on from there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rflaf import rules
+from rflaf.fitting.members import Member, all_scores, mixed_scores
+from rflaf.losses import Loss
+
+Array = NDArray[Any]
+
+FARTHEST = 1e6  # standard deviations that a straight line is followed; its bounds end it before
+_HAND_OVER = 0.1  # standard deviations over which doubts set in
+
+
+@dataclass(frozen=True)
+class Outside:
+    """How a model goes on where no rows of the fit were.
+
+    Members are asked at the nearest row between the `ends`. Beyond them each column adds a straight
+    line, which may be flat. Pairs are those of the lower and the upper side of each column.
+
+    Attributes
+    ----------
+    seen : array, 2 × d
+        The least and the greatest value of each column in the fit; infinite for codes of levels.
+    ends : array, 2 × d
+        Where members are asked last: near what was seen.
+    slopes : array, 2 × d × C
+        Change of the scores per unit of distance beyond the ends.
+    doubts : array, 2 × d × C
+        Standard deviation per unit of distance beyond what was seen.
+    scale : array of d
+        Standard deviations of the columns.
+    bounds : array, 2 × C
+        Scores of rows beyond the ends stay between these.
+    usual : array of C
+        Variance of the scores between members, in the middle of the rows of the fit.
+    """
+
+    seen: Array
+    ends: Array
+    slopes: Array
+    doubts: Array
+    scale: Array
+    bounds: Array
+    usual: Array
+
+    def scores(self, members: list[Member], x: Any) -> Array:
+        """The scores of the model, n × C."""
+        inner = held_between(x, self.ends)
+        scores = mixed_scores(members, inner)
+        return scores if inner is x else self.continued(scores, x, inner)
+
+    def continued(self, scores: Array, x: Any, inner: Any) -> Array:
+        """Scores at the nearest rows between the ends, taken on to the rows themselves."""
+        below, above = self._beyond(x, inner)
+        outside = np.flatnonzero((below + above).any(axis=1))
+        shift = below[outside] @ self.slopes[0] + above[outside] @ self.slopes[1]
+        scores = scores.copy()
+        scores[outside] = np.clip(scores[outside] + shift, *self.bounds)
+        return scores
+
+    def nearest(self, x: Any) -> Any:
+        """The rows, each value held between those that were seen."""
+        return held_between(x, self.seen)
+
+    def doubt(self, members: list[Member], x: Any) -> Array | None:
+        """Standard deviation that comes on top for rows beyond what was seen, n × C; None: no row.
+
+        It grows with the distance, and with how much the members disagree.
+        """
+        near = self.nearest(x)
+        if near is x:
+            return None
+        below, above = self._beyond(x, near)
+        variance = below**2 @ self.doubts[0] ** 2 + above**2 @ self.doubts[1] ** 2
+        scores = all_scores(members, held_between(x, self.ends))
+        weights = np.array([member.weight for member in members])
+        mean = np.tensordot(weights, scores, axes=1)
+        spread = np.tensordot(weights, (scores - mean) ** 2, axes=1)
+        distance = ((below + above) / self._unit).max(axis=1, keepdims=True)
+        more = rules.SPREAD_DOUBT * np.maximum(spread - self.usual, 0)
+        return np.sqrt(variance + np.minimum(distance / _HAND_OVER, 1.0) * more)
+
+    def far(self, x: Any) -> Array:
+        """How many rows lie more than a standard deviation beyond what was seen, by column, d + 1.
+
+        The last number is that of rows which do so in any column.
+        """
+        edges = self.seen + np.array([[-1.0], [1.0]]) * self.scale
+        near = held_between(x, edges)
+        if near is x:
+            return np.zeros(x.shape[1] + 1, np.intp)
+        moved = np.asarray((x != near).toarray() if sparse.issparse(x) else x != near)
+        return np.append(moved.sum(axis=0), moved.any(axis=1).sum())
+
+    def grown(self, ranges: Array) -> Outside:
+        """The same for a model that more rows have joined, with these ranges of values, 2 × d."""
+        least, greatest = ranges
+        seen = np.array([np.minimum(self.seen[0], least), np.maximum(self.seen[1], greatest)])
+        known = np.isfinite(self.seen)
+        moved = np.where(known, seen - np.where(known, self.seen, 0.0), 0.0)
+        return replace(self, seen=np.where(known, seen, self.seen), ends=self.ends + moved)
+
+    def in_units(self, loss: Loss, temperature: float) -> Outside:
+        """For the model's scores, from that for scores as they were fitted."""
+        shape = self.slopes.shape
+
+        def weights(given: Array) -> Array:
+            flat = given.reshape(-1, shape[2]) / temperature
+            return loss.in_units(flat, np.zeros(shape[2]))[0].reshape(shape)
+
+        none = np.zeros((1, shape[2]))
+        bounds = [loss.in_units(none, each / temperature)[1] for each in self.bounds]
+        return replace(
+            self,
+            slopes=weights(self.slopes),
+            doubts=np.abs(weights(self.doubts)),
+            bounds=np.sort(bounds, axis=0),
+        )
+
+    @property
+    def _unit(self) -> Array:
+        return np.where(self.scale > 0, self.scale, 1.0)
+
+    def _beyond(self, x: Any, inner: Any) -> tuple[Array, Array]:
+        """Distances below and above the nearest rows, n × d."""
+        apart = (x - inner).toarray() if sparse.issparse(x) else np.asarray(x, np.float64) - inner
+        most = FARTHEST * self._unit
+        return np.clip(-apart, 0, most), np.clip(apart, 0, most)
+
+
+def held_between(x: Any, ends: Array) -> Any:
+    """Rows with each value held between two; the rows themselves where nothing changes."""
+    low, high = ends.astype(x.dtype)
+    if sparse.issparse(x):
+        x = x.tocsr()
+        low, high = np.minimum(low, 0)[x.indices], np.maximum(high, 0)[x.indices]
+        held = np.clip(x.data, low, high)
+        if np.array_equal(held, x.data):
+            return x
+        return sparse.csr_array((held, x.indices, x.indptr), x.shape)
+    if not ((x < low).any() or (x > high).any()):
+        return x
+    return np.clip(x, low, high)
+
+
+def value_range(x: Any) -> Array:
+    """The least and the greatest value of each column, 2 × d."""
+    if sparse.issparse(x):
+        return np.array([x.min(axis=0).toarray().ravel(), x.max(axis=0).toarray().ravel()])
+    return np.array([x.min(axis=0), x.max(axis=0)], np.float64)
