@@ -81,6 +81,7 @@ def test_lazy_frames_have_to_be_collected():
 
 LEVELS = {
     "numpy": lambda v: np.array(v, object)[:, None],
+    "decimals": lambda v: pd.DataFrame({"x0": [decimal.Decimal(value) for value in v]}),
     "lists": lambda v: [[value] for value in v],
     "pandas": lambda v: pd.DataFrame({"x0": pd.Series(v, dtype=object)}),
     "category": lambda v: pd.DataFrame({"x0": pd.Categorical(pd.Series(v, dtype=object))}),
@@ -97,7 +98,7 @@ INT64 = {
 @given(st.data())
 @settings(deadline=None)
 def test_integers_of_any_size_are_levels_of_their_own(data):
-    size = data.draw(st.sampled_from([2**10, 2**53, 2**60, 2**63 - 1, 10**400]))
+    size = data.draw(st.sampled_from([2**10, 2**53, 2**60, 2**63 - 1, 10**400, 10**5000]))
     near = st.integers(-size, size) | st.integers(size - 4, size)
     values = data.draw(st.lists(near, min_size=2, max_size=6, unique=True))
     makers = LEVELS if size > 2**63 - 1 else LEVELS | INT64

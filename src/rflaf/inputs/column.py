@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 DAY = 86_400.0  # seconds
+_LONGEST = 10_000  # bits of an integer that Python writes in decimal digits
 _ID_NAME = re.compile(r"(?:.*[ _.-])?(?:id|uuid|guid)|unnamed: 0|rowid")
 
 
@@ -174,10 +175,13 @@ def level_name(value: Any) -> str:
         return str(value)
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
+    if isinstance(value, Decimal) and value.is_finite() and value == int(value):
+        value = int(value)
     if isinstance(value, Integral):
-        return str(int(value))
-    if isinstance(value, Decimal) and value.is_finite():
-        return str(int(value)) if value == int(value) else repr(float(value))
+        whole = int(value)
+        return str(whole) if whole.bit_length() < _LONGEST else hex(whole)
+    if isinstance(value, Decimal):
+        return repr(float(value))
     if not isinstance(value, Real):
         return str(value)
     number = float(value)
@@ -259,8 +263,8 @@ def _of_objects(name: str, values: list[Any]) -> Column:
     if not there:
         return Column(name, numbers=np.full(len(values), np.nan))
     if all_are(bool, np.bool_, Real, Decimal):
-        whole = [int(value) for value in there if isinstance(value, Integral)]
-        exact = None if _fits_floats(min(whole, default=0), max(whole, default=0)) else values
+        whole = [value for value in there if isinstance(value, Integral | Decimal)]
+        exact = None if all(_fits_floats(value, value) for value in whole) else values
         return Column(
             name,
             numbers=spread([_float(value) for value in there]),
