@@ -133,6 +133,21 @@ def test_dates_and_ids_need_no_flag(here):
     assert "date" in run("inspect", "model.skops").output
 
 
+def test_dates_that_may_be_read_in_two_ways_are_refused(here):
+    frame = table()
+    frame["day"] = pd.date_range("2022-03-04", periods=len(frame)).astype(str)
+    frame.to_csv("days.csv", index=False)
+    run("fit", "days.csv", "-t", "y", "--components", 40, "--out", "d.skops")
+    frame.assign(day="04.03.2022").to_csv("dots.csv", index=False)
+    result = run("predict", "d.skops", "dots.csv", "--out", "p.csv", code=1)
+    assert "Column 'day'" in result.stderr
+    assert "'04.03.2022', which may be 2022-03-04 or 2022-04-03" in " ".join(result.stderr.split())
+    assert "--debug" not in result.stderr
+    assert not Path("p.csv").exists()
+    frame.assign(day="25.03.2022").to_csv("dots.csv", index=False)
+    run("predict", "d.skops", "dots.csv", "--out", "p.csv")
+
+
 def test_errors_are_one_line_and_name_the_way_out(here):
     frame = table().assign(**{"full name": [f"n{k}" for k in range(60)], "day": "2024-02-03"})
     frame.to_csv("people.csv", index=False)

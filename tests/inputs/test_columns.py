@@ -1,4 +1,4 @@
-"""What a column is, and dates that are written as text."""
+"""What a column is."""
 
 import datetime
 import decimal
@@ -10,7 +10,6 @@ import pytest
 
 from rflaf.inputs import column_kind
 from rflaf.inputs.column import column_of, columns_of, level_name
-from rflaf.inputs.dates import parse_dates
 
 
 @pytest.mark.parametrize(
@@ -106,41 +105,3 @@ def test_levels_have_one_name_however_they_are_stored():
     ]
     column = column_of(pd.Series([1, "1", 1.0, "x"], dtype=object, name="a"))
     assert column.codes.tolist() == [0, 0, 0, 1]
-
-
-@pytest.mark.parametrize(
-    ("texts", "first", "day_first"),
-    [
-        (["1970-01-02"], 86400, False),
-        (["1970-01-01T01:00:00Z"], 3600, False),
-        (["1970-01-01 01:00:00.5"], 3600.5, False),
-        (["1970/1/2"], 86400, False),
-        (["01/02/1970"], 86400, False),
-        (["2.1.1970"], 86400, True),
-        (["2/1/70", "13/1/70"], 86400, True),
-        (["1/2/70", "1/13/70"], 86400, False),
-        (["1/1/1970 01:00 PM"], 13 * 3600, False),
-        (["1/1/1970 12:30 AM"], 1800, False),
-    ],
-)
-def test_dates(texts, first, day_first):
-    seconds, found = parse_dates(texts)
-    assert seconds[0] == first
-    assert found == day_first
-
-
-@pytest.mark.parametrize(
-    "texts",
-    [
-        [],
-        ["a"],
-        ["2024-13-01"],
-        ["31/4/2024"],
-        ["13/13/2024"],
-        ["2024-01-01", "b"],
-        ["1.2"],
-        ["1970-01-01 25:00"],
-    ],
-)
-def test_no_dates(texts):
-    assert parse_dates(texts) is None

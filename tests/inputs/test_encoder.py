@@ -42,7 +42,7 @@ def test_levels_rare_ones_and_unknown_ones():
     # without rare levels there is nothing that an unknown one could be
     plain = ColumnEncoder().fit(frame[:500])
     np.testing.assert_array_equal(
-        plain.transform(pd.DataFrame({"k": ["zz", None]})), np.zeros((2, 2))
+        plain.transform(pd.DataFrame({"k": ["zz", None, "a"]}))[:2], np.zeros((2, 2))
     )
 
 
@@ -89,8 +89,8 @@ def test_means_by_level_generalise():
     found = ColumnEncoder(random_state=0).fit(frame, effect + 0.1 * noise)
     assert np.corrcoef(found.transform(frame)[:, 0], effect)[0, 1] > 0.99
     # an unknown level, and a missing one of which the fit had none, have the mean of all
-    rows = pd.DataFrame({"k": ["never seen", None]})
-    np.testing.assert_allclose(found.transform(rows)[:, 0], np.mean(effect + 0.1 * noise))
+    rows = pd.DataFrame({"k": ["never seen", None, "l0"]})
+    np.testing.assert_allclose(found.transform(rows)[:2, 0], np.mean(effect + 0.1 * noise))
 
 
 def test_rows_of_weight_zero_do_not_count():
@@ -178,7 +178,7 @@ def test_dates_are_read_as_in_the_fit():
     encoder = ColumnEncoder().fit(frame)
     made = encoder.transform(pd.DataFrame({"day": ["5/3/2024", "2024-03-06"]}))
     np.testing.assert_allclose(made[:, 0], [4, 5])
-    with pytest.raises(ValueError, match=r"'day' held dates in the fit\. Got 'soon'"):
+    with pytest.raises(ValueError, match=r"'day' held dates in the fit\..* Got 'soon'"):
         encoder.transform(pd.DataFrame({"day": ["5/3/2024", "soon"]}))
 
 
@@ -237,7 +237,7 @@ def test_what_does_not_fit_the_fit_is_named():
     for change, message in (
         ({"size": "big"}, "'size' was numeric in the fit. Got 'big'"),
         ({"day": 3}, "'day' held dates in the fit. Got numbers"),
-        ({"size": np.inf}, "infinity in column 'size'"),
+        ({"size": np.inf}, "infinity, or a number too large for a float, in column 'size'"),
     ):
         with pytest.raises(ValueError, match=message):
             encoder.transform(frame[:2].assign(**change))

@@ -144,3 +144,25 @@ def test_only_strings_need_another_domain(tmp_path):
         export(RFLAFRegressor(**SMALL).fit(frame[columns], y), tmp_path / "model.onnx")
         proto = onnx.load(tmp_path / "model.onnx")
         assert {o.domain for o in proto.opset_import} == domains
+
+
+def test_truth_values_large_integers_durations_and_zones(tmp_path):
+    n, rng = 120, np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "flag": pd.Categorical(rng.random(n) < 0.5),
+            "code": 2**60 + rng.integers(0, 3, n),
+            "long": pd.to_timedelta(rng.integers(1, 9, n), unit="s"),
+            "text": pd.date_range("2022-01-01", periods=n).strftime("%d.%m.%Y"),
+            "zone": pd.date_range("2022-01-01", periods=n, freq="7h", tz="Europe/Berlin"),
+        }
+    )
+    y = frame["code"] % 7 + 2.0 * (frame["flag"] == True)  # noqa: E712
+    model = RFLAFRegressor(**SMALL, categorical_features=["code"]).fit(frame, y.to_numpy(float))
+    path = tmp_path / "model.onnx"
+    export(model, path)
+    late = frame.assign(flag=frame["flag"].astype(int), zone=frame["zone"].dt.tz_convert("UTC"))
+    given = inputs(model, late)
+    assert_close(results(path, given)["prediction"], model.predict(frame))
+    given["flag"] = frame[["flag"]].astype(str).to_numpy(object)  # True and False, by hand
+    assert_close(results(path, given)["prediction"], model.predict(frame))

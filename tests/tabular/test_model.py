@@ -57,8 +57,17 @@ def test_columns_in_any_order_and_levels_nobody_has_seen(model):
     new = table(seed=2)
     mixed = new[["wet", "y", "town", "noise", "x"]].assign(more=1)
     np.testing.assert_array_equal(model.predict(mixed), model.predict(new))
-    far = model.predict(new.assign(town="Atlantis"))
+    with pytest.warns(UserWarning, match="unknown to the fit in column 'town' .such as 'Atlantis'"):
+        far = model.predict(new.assign(town="Atlantis"))
     assert np.isfinite(far).all()
+
+
+def test_names_that_are_numbers_and_lazy_tables():
+    frame = table().set_axis([*range(4), "y"], axis=1)
+    found = fit(frame, "y")
+    np.testing.assert_array_equal(found.predict(frame[[3, 2, 1, 0]]), found.predict(frame))
+    with pytest.raises(TypeError, match="collect it first"):
+        found.predict(pl.from_pandas(table()).lazy())
 
 
 def test_a_file_holds_all_of_it(model, tmp_path):

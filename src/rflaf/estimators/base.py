@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from rflaf._version import DOCUMENTS
 from rflaf.activation import Activation
@@ -25,7 +25,8 @@ from rflaf.estimators.validation import FLOATS, InputCheck, dense_for, is_stream
 from rflaf.fitting import Choice, Fit, FitSettings, Start, extend, fit
 from rflaf.fitting.budget import block_rows, check_basis
 from rflaf.inputs.forms import FORMS, Form
-from rflaf.inputs.opening import count_rows, opened, some_rows
+from rflaf.inputs.opening import checked, count_rows, opened, some_rows
+from rflaf.inputs.unknown import UnknownLevels
 from rflaf.losses import Loss
 from rflaf.projection import PROJECTIONS
 from rflaf.rows import ArrayRows, Arrays, Source, SourceRows
@@ -303,6 +304,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
                 yield block.x
             if not streamed.count:
                 raise ValueError("Found no rows: a minimum of 1 is required.")
+            check.unknown.warn()
             return
         thin = sparse.issparse(X) and self.members_[0].layer.form.stays_sparse
         size = block_rows(m, 1 if thin else d, self.max_bytes)
@@ -313,10 +315,13 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         X = dense_for(self.encoder_, X)
         encoder = None if sparse.issparse(X) else self.encoder_
         if encoder is None:
-            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
+            X = checked(self, X, False, accept_sparse="csr", dtype=FLOATS)
         else:
             X = opened(self, X, reset=False, numeric=encoder.is_numeric)
         if encoder is not None and isinstance(X, list):
+            unknown = UnknownLevels(encoder.parts_)
+            unknown.look(X)
+            unknown.warn()
             for start in range(0, count_rows(X), size):
                 yield encoder.encode(some_rows(X, start, start + size))
             return

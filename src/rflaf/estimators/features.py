@@ -10,14 +10,15 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from rflaf import fused
 from rflaf._version import DOCUMENTS
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, Fixed
 from rflaf.fitting.budget import check_projection
-from rflaf.inputs.scaling import column_moments, standardise
+from rflaf.inputs.opening import FLOATS, checked
+from rflaf.inputs.scaling import column_moments, standardise, warn_of_tiny
 from rflaf.projection import PROJECTIONS, draw
 
 
@@ -85,11 +86,14 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def fit(self, X: Any, y: Any = None) -> RandomFeatures:
         """Measure the columns, and draw W."""
         found = RandomFeatures()  # nothing is set on self before all is known
-        X = validate_data(found, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = checked(found, X, True, accept_sparse="csr", dtype=FLOATS)
         d = X.shape[1]
         found.mean_, found.scale_ = np.zeros(d), np.ones(d)
         if self.standardise:
             found.mean_, found.scale_ = column_moments(X, np.ones(X.shape[0]))
+            warn_of_tiny(
+                X, lambda: getattr(found, "feature_names_in_", [f"x{k}" for k in range(d)])
+            )
         check_projection(d, self.n_components)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         w = draw(self.projection, d, self.n_components, np.random.default_rng(seed), X.dtype)
@@ -107,7 +111,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def transform(self, X: Any) -> Any:
         """The features, n × M, of X's precision."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = checked(self, X, False, accept_sparse="csr", dtype=FLOATS)
         x = standardise(X, self.mean_, self.scale_, X.dtype)
         z = np.asarray(x @ self.components_.astype(X.dtype))
         return fused.apply(self.activation_.table(), z, out=z)

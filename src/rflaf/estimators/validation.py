@@ -13,12 +13,13 @@ from sklearn.utils.validation import (
     _check_feature_names,
     _check_sample_weight,
     _check_y,
-    validate_data,
 )
 
 from rflaf.inputs.encoder import ColumnEncoder
-from rflaf.inputs.opening import has_columns, is_listed, opened
+from rflaf.inputs.opening import NAMES, check_labels, checked, has_columns, is_listed, opened
+from rflaf.inputs.scaling import warn_of_tiny
 from rflaf.inputs.target_means import Coded
+from rflaf.inputs.unknown import UnknownLevels
 from rflaf.losses import Loss
 from rflaf.rows import ArrayRows, Arrays, Rows, Source, SourceRows
 from rflaf.rows.sample import HEAVIEST, LIGHTEST, Keys, fold_keys
@@ -77,18 +78,19 @@ class InputCheck:
             self.found = fitted
         self.loss = loss
         self.encoder: ColumnEncoder | None = None if fitted is None else fitted.encoder_
+        self.unknown = UnknownLevels([] if self.encoder is None else self.encoder.parts_)
         self._first = fitted is None
         self.dtype: Any = np.dtype(np.float64) if fitted is None else fitted.dtype_
 
     def columns(self) -> dict[str, Any]:
         """The fitted attributes that describe the columns."""
-        names = ("n_features_in_", "feature_names_in_")
-        found = {name: vars(self.found)[name] for name in names if name in vars(self.found)}
+        found = {name: vars(self.found)[name] for name in NAMES if name in vars(self.found)}
         return {**found, "encoder_": self.encoder}
 
     def like(self, X: Any) -> None:
         """Take the columns from an array or a frame without rows."""
         _check_feature_names(self.found, X, reset=True)
+        check_labels(self.found, X, reset=True)
         self.found.n_features_in_ = X.shape[1]
         self._first = False
 
@@ -96,8 +98,10 @@ class InputCheck:
         """A block of a source as an array; whether it is finite is seen later, with its place."""
         if self.encoder is not None and not self.encoder.is_identity:
             columns = opened(self.found, X, False, self.encoder.is_numeric)
+            if isinstance(columns, list):
+                self.unknown.look(columns)
             return self.encoder.encode(columns)
-        x = validate_data(self.found, X, reset=self._first, dtype=FLOATS, ensure_all_finite=False)
+        x = checked(self.found, X, self._first, dtype=FLOATS, ensure_all_finite=False)
         self._first = False
         return x
 
@@ -116,10 +120,10 @@ class InputCheck:
         if encoded and has_columns(X, self.found.categorical_features, numeric):
             inputs = opened(self.found, X, self._first, numeric)
         else:
-            inputs = validate_data(
+            inputs = checked(
                 self.found,
                 X,
-                reset=self._first,
+                self._first,
                 accept_sparse="csr",
                 dtype=FLOATS,
                 ensure_all_finite="allow-nan" if encoded else True,
@@ -133,7 +137,13 @@ class InputCheck:
             raise ValueError("'sample_weight' must have a positive entry. Got only zeros.")
         if encoded:
             inputs = self._encoded(inputs, weights)
+        warn_of_tiny(inputs, self._input_names)
         return inputs, y, weights
+
+    def _input_names(self) -> Any:
+        if self.encoder is not None:
+            return self.encoder.get_feature_names_out()
+        return [f"x{k}" for k in range(self.found.n_features_in_)]
 
     def _check_targets_given(self, y: Any) -> None:
         if y is None:

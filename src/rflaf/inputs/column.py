@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import narwhals as nw
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 DAY = 86_400.0  # seconds
+_LONGEST = 10_000  # bits of an integer that Python writes in decimal digits
 _ID_NAME = re.compile(r"(?:.*[ _.-])?(?:id|uuid|guid)|unnamed: 0|rowid")
 
 
@@ -34,10 +35,17 @@ class Column:
         NaN where a value is missing.
     times : array of float, optional
         Seconds since 1970 on the clock of the column's own time zone; NaN where missing.
+    utc : array of float, optional
+        The same moments on the clock of UTC; NaN for times without a time zone.
     codes, levels : array of int, list of str, optional
         The level of each row; -1 where it is missing, as an empty string is.
-    boolean, declared : bool
-        Whether the numbers are truth values, and the levels those of a type for categories.
+    exact : array of objects, optional
+        The numbers as they were given, where some are integers that floats would round.
+    zone : str
+        The time zone; "" if there is none.
+    boolean, duration, declared : bool
+        Whether the numbers are truth values, or seconds of durations, and the levels those of a
+        type for categories.
     other : str
         The type of values that are none of these.
     """
@@ -47,7 +55,11 @@ class Column:
     times: Array | None = None
     codes: Array | None = None
     levels: Sequence[str] = ()
+    utc: Array | None = None
+    exact: Array | None = None
+    zone: str = ""
     boolean: bool = False
+    duration: bool = False
     declared: bool = False
     other: str = ""
 
@@ -63,9 +75,9 @@ class Column:
 
     def take(self, rows: Any) -> Column:
         """Some of the rows, by whatever indexes an array."""
-        parts = (self.numbers, self.times, self.codes)
-        numbers, times, codes = (None if part is None else part[rows] for part in parts)
-        return replace(self, numbers=numbers, times=times, codes=codes)
+        names = ("numbers", "times", "codes", "utc", "exact")
+        parts = {name: getattr(self, name) for name in names}
+        return replace(self, **{k: part[rows] for k, part in parts.items() if part is not None})
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:
@@ -121,6 +133,8 @@ def values_of(series: nw.Series[Any]) -> Array:
     dtype = series.dtype
     if _has_objects(series):
         return _objects(series)
+    if dtype.is_integer() and len(series) and not _fits_floats(series.min(), series.max()):
+        return _objects(series)
     if dtype.is_numeric():
         return series.cast(nw.Float64).to_numpy()
     if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
@@ -132,6 +146,11 @@ def values_of(series: nw.Series[Any]) -> Array:
     if dtype in (nw.Boolean, nw.Date, nw.Datetime, nw.Duration, nw.Unknown):
         return series.to_numpy()
     return _objects(series)
+
+
+def _fits_floats(low: Any, high: Any) -> bool:
+    """Whether floats tell integers in this range apart; None: there are none."""
+    return low is None or (low > -(2**53) and high < 2**53)
 
 
 def _objects(series: nw.Series[Any]) -> Array:
@@ -156,6 +175,13 @@ def level_name(value: Any) -> str:
         return str(value)
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
+    if isinstance(value, Decimal) and value.is_finite() and value == int(value):
+        value = int(value)
+    if isinstance(value, Integral):
+        whole = int(value)
+        return str(whole) if whole.bit_length() < _LONGEST else hex(whole)
+    if isinstance(value, Decimal):
+        return repr(float(value))
     if not isinstance(value, Real):
         return str(value)
     number = float(value)
@@ -174,12 +200,14 @@ def levels_of(values: Sequence[Any], codes: Array) -> tuple[Array, list[str]]:
 
 def _of_array(name: str, values: Array) -> Column:
     kind = values.dtype.kind
+    if kind in "iu" and len(values) and not _fits_floats(values.min(), values.max()):
+        return _of_objects(name, values.tolist())
     if kind in "biuf":
         return Column(name, numbers=values.astype(np.float64), boolean=kind == "b")
     if kind == "M":
         return Column(name, times=_seconds(values))
     if kind == "m":
-        return Column(name, numbers=_seconds(values))
+        return Column(name, numbers=_seconds(values), duration=True)
     if kind == "c":
         return Column(name, other="complex")
     return _of_objects(name, values.tolist())
@@ -189,11 +217,15 @@ def _of_series(series: nw.Series[Any]) -> Column:
     name = "" if series.name is None else str(series.name)
     values = values_of(series)
     if series.dtype in (nw.Categorical, nw.Enum):
-        return replace(_of_levels(name, values.tolist()), declared=True)
-    return _of_array(name, values)
+        return replace(levels_column(name, values.tolist()), declared=True)
+    column = _of_array(name, values)
+    if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
+        utc = values_of(series.dt.convert_time_zone("UTC"))
+        return replace(column, utc=_seconds(utc), zone=series.dtype.time_zone)
+    return column
 
 
-def _of_levels(name: str, values: list[Any]) -> Column:
+def levels_column(name: str, values: list[Any]) -> Column:
     """Values that are levels, or missing; they can be keys of a dict."""
     place = {value: k for k, value in enumerate(dict.fromkeys(values))}
     codes = np.fromiter(map(place.__getitem__, values), np.intp, len(values))
@@ -216,7 +248,7 @@ def _of_objects(name: str, values: list[Any]) -> Column:
     """Objects of Python, by what all of them are."""
     odd = [value for value in values if type(value) is not str]
     if len(odd) < len(values) and all(map(_is_missing, odd)):
-        return _of_levels(name, values)
+        return levels_column(name, values)
     gone = np.fromiter(map(_is_missing, values), bool, len(values))
     there = [value for value, missing in zip(values, gone) if not missing]
 
@@ -231,12 +263,23 @@ def _of_objects(name: str, values: list[Any]) -> Column:
     if not there:
         return Column(name, numbers=np.full(len(values), np.nan))
     if all_are(bool, np.bool_, Real, Decimal):
-        boolean = all_are(bool, np.bool_)
-        return Column(name, numbers=spread([float(value) for value in there]), boolean=boolean)
+        whole = [value for value in there if isinstance(value, Integral | Decimal)]
+        exact = None if all(_fits_floats(value, value) for value in whole) else values
+        return Column(
+            name,
+            numbers=spread([_float(value) for value in there]),
+            exact=None if exact is None else np.fromiter(exact, np.object_, len(exact)),
+            boolean=all_are(bool, np.bool_),
+        )
     if all_are(datetime.timedelta, np.timedelta64):
-        return Column(name, numbers=spread([_duration(value) for value in there]))
+        return Column(name, numbers=spread([_duration(value) for value in there]), duration=True)
     if all_are(datetime.date, datetime.time, np.datetime64):
-        return Column(name, times=spread([_moment(value) for value in there]))
+        times, shifts = (spread([f(value) for value in there]) for f in (_moment, _shift))
+        zones = {str(value.tzinfo) for value in there if _shift(value) == _shift(value)}
+        if len(zones) > 1:  # on one clock
+            times, shifts = times - np.nan_to_num(shifts), 0 * shifts
+        zone = zones.pop() if len(zones) == 1 else "UTC" if zones else ""
+        return Column(name, times=times, utc=times - shifts, zone=zone)
     if all(type(value).__name__ == "Period" for value in there):  # of pandas: its first moment
         return Column(name, times=spread([_moment(value.start_time) for value in there]))
     if not all_are(*_SCALARS):
@@ -255,6 +298,19 @@ def _is_missing(value: Any) -> bool:
     if isinstance(value, np.datetime64 | np.timedelta64):
         return bool(np.isnat(value))
     return isinstance(value, Decimal) and value.is_nan()
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer of more than 308 digits
+        return np.inf if value > 0 else -np.inf
+
+
+def _shift(value: Any) -> float:
+    """The offset from UTC of a moment, in seconds; NaN where it has none."""
+    shift = value.utcoffset() if isinstance(value, datetime.datetime) else None
+    return np.nan if shift is None else shift.total_seconds()
 
 
 def _duration(value: Any) -> float:

@@ -1,63 +1,168 @@
-"""Dates that are written as text."""
+"""Dates that are written as text, and clocks of time zones."""
 
 from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.inputs.column import DAY
-
 Array = NDArray[Any]
 
-_ZONE = r"(?:Z|UTC|[+-]\d\d:?\d\d)?"
-_CLOCK = r"(?:[T ]\s*(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?\s*([AaPp][Mm])?\s*" + _ZONE + ")?"
-_YEAR_FIRST = re.compile(r"\s*(\d{4})([-/.])(\d{1,2})\2(\d{1,2})" + _CLOCK + r"\s*")
-_YEAR_LAST = re.compile(r"\s*(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})" + _CLOCK + r"\s*")
-_PLAIN_LENGTHS = {10, 16, 19, 23, 26}  # of what NumPy reads: 2024-05-01 and so on
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_SHIFT = r"Z|UTC|[+-]\d\d(?::?\d\d)?"
+_TIME = r"(\d{1,2}):([0-5]\d)(?::([0-5]\d)(?:\.(\d+))?)?"
+_CLOCK = rf"(?:[T ]\s*{_TIME}\s*([AaPp][Mm])?\s*({_SHIFT})?)?\s*"
+_YEAR_FIRST = re.compile(r"\s*(\d{4})([-/.])(\d{1,2})\2(\d{1,2})" + _CLOCK, re.ASCII)
+_YEAR_LAST = re.compile(r"\s*(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})" + _CLOCK, re.ASCII)
+# What NumPy reads as we do, and fast. It applies offsets, so there must be none.
+_PLAIN = re.compile(r"(?!0000)\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?", re.ASCII)
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_DAY = 86_400_000_000  # microseconds, which are exact
+_WORDS = {"d": "day", "m": "month", "y": "year"}
 
 
-def parse_dates(texts: Sequence[str], day_first: bool | None = None) -> tuple[Array, bool] | None:
-    """Seconds since 1970 for dates as text, and whether a day comes before its month.
+class _Text(NamedTuple):
+    """A date as it is written.
 
-    None where a text is no date. Offsets from UTC are not applied: the clock is the column's own.
-    In 1/2/2024 the day comes first if some text of the column has no other reading; if all have
-    both, after dots and dashes, and not after slashes.
+    `form` is the separator and the digits of the year, such as "/yyyy" or ".yy"; "" with a year of
+    four digits first. `clock` is in microseconds, `offset` in seconds, NaN where there is none.
+    """
+
+    form: str
+    fields: tuple[str, str, str]
+    clock: int
+    offset: float
+
+
+def _orders(form: str) -> tuple[str, ...]:
+    """The orders that a form may have; the first is taken where nothing tells."""
+    if not form:
+        return ("ymd",)
+    likely = ("mdy", "dmy") if form[0] == "/" else ("dmy", "mdy")
+    return likely if form.endswith("yyyy") else (*likely, "ymd")
+
+
+@lru_cache(maxsize=1 << 14)  # many moments have the same day
+def _meanings(form: str, fields: tuple[str, str, str]) -> dict[str, int]:
+    """The day since year 1 in each order in which there is such a day."""
+    found = {}
+    for order in _orders(form):
+        year, month, day = (fields[order.index(letter)] for letter in "ymd")
+        if len(year) == 1:
+            continue
+        century = 0 if len(year) == 4 else 2000 if int(year) < 69 else 1900  # as POSIX has it
+        with suppress(ValueError):
+            found[order] = datetime.date(century + int(year), int(month), int(day)).toordinal()
+    return found
+
+
+def learn_orders(texts: Sequence[str]) -> tuple[dict[str, str], str, list[str]] | None:
+    """How some texts write their dates; None where one of them is no date.
+
+    Returns
+    -------
+    orders : dict of str
+        The order of day, month and year for each form: the separator and the digits of the year.
+        Every text of a form has a day in this order. Where several orders are left, the month comes
+        first after slashes, and the day after dots and dashes. A form whose texts mean the same in
+        all orders has none.
+    zone : str
+        The offset from UTC; "" without any, "UTC" if there are several.
+    notes : list of str
+        On orders that no text could decide on.
 
     Examples
     --------
-    >>> from rflaf.inputs.dates import parse_dates
-    >>> parse_dates(["1970-01-02", "1970-1-1 12:30"])[0].tolist()
-    [86400.0, 45000.0]
-    >>> parse_dates(["3/1/1970", "31/1/1970"])[1], parse_dates(["3/1/1970", "a"])
-    (True, None)
+    >>> from rflaf.inputs.dates import learn_orders
+    >>> learn_orders(["3/1/1970", "31/1/1970", "1970-01-31 12:30+02:00"])
+    ({'/yyyy': 'dmy'}, '+02:00', [])
+    >>> learn_orders(["3/1/1970"])
+    ({'/yyyy': 'mdy'}, '', ["'3/1/1970' as month/day/year"])
+    >>> learn_orders(["3/1/1970", "a"])
     """
-    quick = _parse_plain(texts)
+    if not texts:
+        return None
+    if _plain(texts) is not None:
+        return {}, "", []
+    days: dict[str, dict[tuple[str, str, str], dict[str, int]]] = {}
+    offsets = set()
+    for text in texts:
+        found = _match(text)
+        if found is None:
+            return None
+        days.setdefault(found.form, {})[found.fields] = _meanings(found.form, found.fields)
+        offsets.add(found.offset)
+    orders, notes = {}, []
+    for form, meanings in days.items():
+        possible = [o for o in _orders(form) if all(o in each for each in meanings.values())]
+        if not possible:
+            return None
+        unsure = [f for f, each in meanings.items() if len({each[o] for o in possible}) > 1]
+        if form and (len(possible) == 1 or unsure):
+            orders[form] = possible[0]
+        if unsure:
+            notes.append(f"{form[0].join(unsure[0])!r} as {_in_words(form, possible[0])}")
+    return orders, zone_of(offsets), notes
+
+
+def read_dates(texts: Sequence[str], orders: Mapping[str, str]) -> tuple[Array, Array]:
+    """Seconds since 1970 by the clock that each text shows, and its offset from UTC in seconds.
+
+    The offset is NaN where there is none. Each text is read by itself: by the order of its form, or
+    by its only meaning if the form has no order. Digits after microseconds are cut off.
+
+    Raises
+    ------
+    ValueError
+        For a text that is no date, or may be one of several.
+
+    Examples
+    --------
+    >>> from rflaf.inputs.dates import read_dates
+    >>> read_dates(["1970-01-02", "1970-1-1 12:30+02:00", "13.1.1970"], {})
+    (array([  86400.,   45000., 1036800.]), array([  nan, 7200.,   nan]))
+    >>> read_dates(["4.3.2022"], {})
+    Traceback (most recent call last):
+    ValueError: '4.3.2022', which may be 2022-03-04 or 2022-04-03
+    """
+    quick = _plain(texts)
     if quick is not None:
-        return quick, bool(day_first)
-    found = [_YEAR_FIRST.fullmatch(text) or _YEAR_LAST.fullmatch(text) for text in texts]
-    if not texts or not all(found):
-        return None
-    parts = [match.groups() for match in found if match]
-    late = [part for part in parts if len(part[0]) <= 2]
-    if day_first is None:
-        day_first = _day_comes_first(late)
-    try:
-        return np.array([_moment_of(part, day_first) for part in parts]), day_first
-    except ValueError:  # a month 13, a 31st of April
-        return None
+        return quick, np.full(len(texts), np.nan)
+    found = np.array([_read(text, orders) for text in texts], np.float64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
 
 
-def _parse_plain(texts: Sequence[str]) -> Array | None:
-    """What NumPy reads itself, and fast."""
-    if not texts or not all(
-        len(text) in _PLAIN_LENGTHS and text[4] == text[7] == "-" for text in texts
-    ):
+def _read(text: str, orders: Mapping[str, str]) -> tuple[float, float]:
+    found = _match(text)
+    if found is None:
+        raise ValueError(repr(text))
+    days = _meanings(found.form, found.fields)
+    different = sorted(set(days.values()))
+    if not different:
+        raise ValueError(repr(text))
+    if found.form in orders:
+        order = orders[found.form]
+        if order not in days:
+            raise ValueError(f"{text!r}, where {_in_words(found.form, order)} was expected")
+        different = [days[order]]
+    if len(different) > 1:
+        dates = map(str, map(datetime.date.fromordinal, different))
+        raise ValueError(f"{text!r}, which may be {' or '.join(dates)}")
+    return ((different[0] - _EPOCH.toordinal()) * _DAY + found.clock) / 1e6, found.offset
+
+
+def _in_words(form: str, order: str) -> str:
+    return form[0].join(_WORDS[letter] for letter in order)
+
+
+def _plain(texts: Sequence[str]) -> Array | None:
+    if not texts or not all(map(_PLAIN.fullmatch, texts)):
         return None
     try:
         return np.array(texts, "datetime64[us]").astype(np.int64) / 1e6
@@ -65,27 +170,63 @@ def _parse_plain(texts: Sequence[str]) -> Array | None:
         return None
 
 
-def _day_comes_first(parts: Sequence[Sequence[Any]]) -> bool:
-    if any(int(part[0]) > 12 for part in parts):
-        return True
-    if any(int(part[2]) > 12 for part in parts):
-        return False
-    return not all(part[1] == "/" for part in parts)
-
-
-def _moment_of(part: Sequence[Any], day_first: bool) -> float:
-    first, _, second, third, hour, minute, second_of_minute, half = part
-    if len(first) == 4:
-        year, month, day = int(first), int(second), int(third)
-    else:
-        day, month = (first, second) if day_first else (second, first)
-        year, month, day = int(third), int(month), int(day)
-        if len(third) == 2:  # as POSIX reads them
-            year += 2000 if year < 69 else 1900
+def _match(text: str) -> _Text | None:
+    found = _YEAR_FIRST.fullmatch(text) or _YEAR_LAST.fullmatch(text)
+    if found is None:
+        return None
+    first, between, second, third, hour, minute, seconds, fraction, half, shift = found.groups()
     hours = int(hour or 0)
     if half:
         hours = hours % 12 + 12 * (half.lower() == "pm")
-    seconds = 3600 * hours + 60 * int(minute or 0) + float(second_of_minute or 0)
-    if seconds > DAY:
-        raise ValueError("a day has 24 hours")
-    return (datetime.date(year, month, day).toordinal() - _EPOCH) * DAY + seconds
+    clock = (3600 * hours + 60 * int(minute or 0) + int(seconds or 0)) * 1_000_000
+    clock += int((fraction or "").ljust(6, "0")[:6])
+    if clock > _DAY:
+        return None
+    form = "" if len(first) == 4 else between + "y" * len(third)
+    return _Text(form, (first, second, third), clock, np.nan if shift is None else _offset(shift))
+
+
+def _offset(shift: str) -> float:
+    """Seconds of Z, UTC, +02, +0200 or +02:00."""
+    if not shift[-1].isdigit():
+        return 0.0
+    digits = shift[1:].replace(":", "").ljust(4, "0")
+    return (3600.0 * int(digits[:2]) + 60.0 * int(digits[2:])) * (-1 if shift[0] == "-" else 1)
+
+
+def zone_of(offsets: Iterable[float]) -> str:
+    """The time zone of dates with these offsets: "" without any; of several, UTC."""
+    found = {offset for offset in offsets if offset == offset}
+    if not found:
+        return ""
+    if found == {0.0} or len(found) > 1:
+        return "UTC"
+    minutes = int(abs(offset := found.pop())) // 60
+    return f"{'-' if offset < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"
+
+
+def on_clock(utc: Array, zone: str) -> Array:
+    """Seconds since 1970 on the clock of a time zone, given those of UTC; NaN stays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rflaf.inputs.dates import on_clock
+    >>> on_clock(np.array([0.0, np.nan]), "+01:30")
+    array([5400.,   nan])
+    """
+    fixed = re.fullmatch(rf"(?:UTC)?({_SHIFT})", zone)
+    if fixed:
+        return utc + _offset(fixed[1])
+    place = ZoneInfo(zone)
+    moments, back = np.unique(utc, return_inverse=True)
+    shifts = [
+        np.nan if second != second else _shift_at(place, second) for second in moments.tolist()
+    ]
+    return utc + np.array(shifts)[back]
+
+
+def _shift_at(place: ZoneInfo, second: float) -> float:
+    moment = _EPOCH + datetime.timedelta(seconds=second)
+    shift = moment.astimezone(place).utcoffset()
+    return 0.0 if shift is None else shift.total_seconds()

@@ -25,9 +25,10 @@ from rflaf.inputs.learning import (
     number_part,
     target_matrix,
 )
-from rflaf.inputs.opening import categorical_at, opened
+from rflaf.inputs.opening import NAMES, categorical_at, opened
 from rflaf.inputs.parts import CodePart, NumberPart, Part, columns_with_missing
 from rflaf.inputs.target_means import Coded, learn_means
+from rflaf.inputs.unknown import UnknownLevels
 from rflaf.runtime.callers import caller_level
 
 Array = NDArray[Any]
@@ -74,8 +75,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         The means of the target by level that take the place of codes, after the other results.
     origin_ : array of int
         The column that each of the results comes from.
-    n_features_in_, feature_names_in_
-        Of the fit; names if they were strings.
+    n_features_in_, feature_names_in_, column_labels_
+        Of the fit; names if they were strings, else labels, as text.
 
     Notes
     -----
@@ -131,7 +132,12 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """The columns as numbers, n × d'."""
         check_is_fitted(self)
-        return self.encode(opened(self, X, reset=False, numeric=self.is_numeric))
+        inputs = opened(self, X, reset=False, numeric=self.is_numeric)
+        if isinstance(inputs, list):
+            unknown = UnknownLevels(self.parts_)
+            unknown.look(inputs)
+            unknown.warn()
+        return self.encode(inputs)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> Array:
         """Set all fitted attributes; the fit's rows as `fit_transform` gives them."""
@@ -187,12 +193,11 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             if len(rows) < len(weights):
                 inputs = [column.take(rows) for column in inputs]
             kinds = _kinds(inputs, categorical_at(found), self.categorical_features is None)
-            _warn(inputs, kinds)
-            parts = _learn_columns(inputs, kinds, self.one_hot_levels, codes)
+            parts, unsure = _learn_columns(inputs, kinds, self.one_hot_levels, codes)
+            _warn(inputs, kinds, unsure)
         if not parts:
             raise ValueError("X has no column to learn from: all of them are empty or left out.")
-        names = ("n_features_in_", "feature_names_in_")
-        state = {name: vars(found)[name] for name in names if name in vars(found)}
+        state = {name: vars(found)[name] for name in NAMES if name in vars(found)}
         origin = np.concatenate([part.origin for part in parts])
         return state | {"kinds_": kinds, "parts_": parts, "origin_": origin, "means_": None}
 
@@ -209,7 +214,10 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     @property
     def is_numeric(self) -> bool:
         """Whether all that is used of a table is numbers."""
-        return all(isinstance(part, NumberPart) and not len(part.lenient) for part in self.parts_)
+        return all(
+            isinstance(part, NumberPart) and not len(part.lenient) + len(part.durations)
+            for part in self.parts_
+        )
 
     @property
     def is_identity(self) -> bool:
@@ -279,7 +287,7 @@ def _learn_matrix(x: Array) -> tuple[list[Part], list[str]]:
     if not len(at):
         return [], kinds
     given = x if len(at) == x.shape[1] else x[:, at]
-    return [learn_numbers(given, at, np.zeros(0, np.intp))], kinds
+    return [learn_numbers(given, at)], kinds
 
 
 def _kinds(columns: Sequence[Column], named: Iterable[int], refuse: bool) -> list[str]:
@@ -296,8 +304,8 @@ def _kinds(columns: Sequence[Column], named: Iterable[int], refuse: bool) -> lis
     return kinds
 
 
-def _warn(columns: Sequence[Column], kinds: Sequence[str]) -> None:
-    """One warning for all columns of which something is not used."""
+def _warn(columns: Sequence[Column], kinds: Sequence[str], unsure: list[str]) -> None:
+    """One warning for all columns of which something is not used, or not sure."""
     gone = [explain(c, kind) for c, kind in zip(columns, kinds) if kind in LEFT_OUT]
     lenient = [
         explain(column, kind)
@@ -312,13 +320,17 @@ def _warn(columns: Sequence[Column], kinds: Sequence[str]) -> None:
         )
     if lenient:
         said.append(f"{' '.join(lenient)} Non-numeric entries count as missing.")
+    if unsure:
+        said.append(f"Dates may be read in several ways. They are read so: {' '.join(unsure)}")
     if said:
         warnings.warn(" ".join(said), UserWarning, stacklevel=caller_level())
 
 
 def _learn_columns(
     columns: list[Column], kinds: Sequence[str], one_hot_levels: int, codes: bool
-) -> list[Part]:
+) -> tuple[list[Part], list[str]]:
+    """What becomes of the columns, and notes on dates that could be read in several ways."""
+
     def of_kind(*wanted: str) -> list[int]:
         return [k for k, kind in enumerate(kinds) if kind in wanted]
 
@@ -327,9 +339,8 @@ def _learn_columns(
     if numbers:
         parts.append(number_part(columns, numbers, of_kind("almost number")))
     parts += [level_part(k, columns[k], one_hot_levels, codes) for k in of_kind("category")]
-    if dates:
-        parts += date_parts(columns, dates)
-    return parts
+    found, unsure = date_parts(columns, dates)
+    return [*parts, *found], unsure
 
 
 def _coded(parts: Sequence[Part]) -> Coded | None:
@@ -349,5 +360,7 @@ def _encoded(parts: Sequence[Part], inputs: Any) -> Array:
     if not finite.all():
         origin = np.concatenate([part.origin for part in parts])
         names = ", ".join(repr(inputs[k].name) for k in np.unique(origin[~finite]))
-        raise ValueError(f"Input X contains infinity in column {names}.")
+        raise ValueError(
+            f"Input X contains infinity, or a number too large for a float, in column {names}."
+        )
     return x

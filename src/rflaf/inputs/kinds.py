@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.inputs.column import Column, column_of, is_id_name, levels_of
-from rflaf.inputs.dates import parse_dates
+from rflaf.inputs.column import Column, column_of, is_id_name, levels_column, levels_of
+from rflaf.inputs.dates import learn_orders, on_clock, read_dates
+from rflaf.runtime.callers import caller_level
 
 Array = NDArray[Any]
 
 FEW_LEVELS = 20  # that a category of numbers and something else may have
 _ALL_DIFFERENT = 0.95  # of the rows, for numbers that are called an id
 TRUTH = {"True": 1.0, "true": 1.0, "TRUE": 1.0, "False": 0.0, "false": 0.0, "FALSE": 0.0}
+
+SAME = {"True": "1", "False": "0"}  # levels of the same meaning
 
 USED = ("number", "boolean", "category", "date", "almost number")
 LEFT_OUT = ("id", "text", "other")
@@ -66,7 +71,7 @@ def kind_of(column: Column) -> str:
     if column.declared:
         return "category"
     levels = [column.levels[k] for k in used]
-    if parse_dates(levels) is not None:
+    if learn_orders(levels) is not None:
         return "date"
     if set(levels) <= set(TRUTH):
         return "boolean"
@@ -87,62 +92,102 @@ def _kind_of_numbers(column: Column, numbers: Array) -> str:
     if is_id_name(column.name) and len(there) > FEW_LEVELS:
         with np.errstate(invalid="ignore"):  # of infinity
             whole = bool(np.all(there == np.round(there)))
-        if whole and len(np.unique(there)) >= _ALL_DIFFERENT * len(there):
+        different = set(there.tolist()) if column.exact is None else {*column.exact} - {None}
+        if whole and len(different) >= _ALL_DIFFERENT * len(there):
             return "id"
     return "number"
 
 
-def as_numbers(column: Column, odd_are_missing: bool = False) -> Array:
-    """A column that was numeric in the fit, as floats with NaN."""
+def as_numbers(column: Column, odd_are_missing: bool = False, duration: bool = False) -> Array:
+    """A column that was numeric in the fit, or held durations, as floats with NaN."""
+    was = "held durations" if duration else "was numeric"
     if column.numbers is not None:
-        return column.numbers
-    if column.codes is None:
-        raise ValueError(f"Column {column.name!r} was numeric in the fit. Got {_what(column)}.")
-    found = _parsed(column.levels)
-    used = np.unique(column.codes[column.codes >= 0])
-    odd = used[np.isnan(found[used])]
-    if len(odd) and not odd_are_missing:
-        raise ValueError(
-            f"Column {column.name!r} was numeric in the fit. Got {column.levels[odd[0]]!r}."
-        )
-    return np.append(found, np.nan)[column.codes]
+        if column.duration == duration or np.isnan(column.numbers).all():
+            return column.numbers
+    elif column.codes is not None:
+        found = _parsed(column.levels)
+        used = np.unique(column.codes[column.codes >= 0])
+        odd = used if duration else used[np.isnan(found[used])]
+        if not len(odd) or odd_are_missing:
+            return np.append(found, np.nan)[column.codes]
+        raise ValueError(f"Column {column.name!r} {was} in the fit. Got {column.levels[odd[0]]!r}.")
+    raise ValueError(f"Column {column.name!r} {was} in the fit. Got {_what(column)}.")
 
 
 def as_levels(column: Column) -> tuple[Array, list[str]]:
-    """A column as a category: the code of each row, -1 where it is missing, and the levels."""
-    if column.codes is not None:
-        return column.codes, list(column.levels)
+    """A column as a category: the code of each row, -1 where it is missing, and the levels.
+
+    True and 1 are one level, and so are False and 0.
+    """
+    if column.exact is not None:
+        column = levels_column(column.name, column.exact.tolist())
     values = column.numbers if column.numbers is not None else column.times
+    if column.codes is not None:
+        codes, levels = column.codes, [SAME.get(level, level) for level in column.levels]
+        return (codes, levels) if levels == list(column.levels) else levels_of(levels, codes)
     if values is None:
         raise ValueError(f"Column {column.name!r} was a category in the fit. Got {_what(column)}.")
-    if column.boolean:
-        codes = np.where(np.isnan(values), -1, values).astype(np.intp)
-        return codes, ["False", "True"]
     different, codes = np.unique(values, return_inverse=True)
     codes = np.where(np.isnan(values), -1, codes)
     different = different[~np.isnan(different)]
     return levels_of(different.tolist(), codes)
 
 
-def as_times(column: Column, day_first: bool | None = None) -> Array:
-    """A column of dates as seconds since 1970, with NaN."""
-    if column.times is not None:
-        return column.times
+def date_reading(column: Column) -> tuple[dict[str, str], str, list[str]]:
+    """How the dates of a fit are read: the orders of their forms, the time zone, and notes."""
+    if column.codes is None:
+        return {}, column.zone, []
+    texts = [column.levels[k] for k in np.unique(column.codes[column.codes >= 0])]
+    return learn_orders(texts) or ({}, "", [])
+
+
+def as_times(column: Column, orders: Mapping[str, str], zone: str) -> Array:
+    """A column of dates as seconds since 1970 on the clock of the fit's time zone, with NaN.
+
+    `orders` are those of dates as text, and `zone` is "" if the fit had none.
+    """
     if column.numbers is not None and np.isnan(column.numbers).all():
         return column.numbers
-    if column.codes is not None:
-        used = np.unique(column.codes[column.codes >= 0])
-        parsed = parse_dates([column.levels[k] for k in used], day_first)
-        if not len(used):
-            return np.full(len(column.codes), np.nan)
-        if parsed is not None:
-            found = np.full(len(column.levels) + 1, np.nan)
-            found[used] = parsed[0]
-            return found[column.codes]
-        texts = [column.levels[k] for k in used]
-        odd = next((text for text in texts if parse_dates([text], day_first) is None), texts[0])
-        raise ValueError(f"Column {column.name!r} held dates in the fit. Got {odd!r}.")
-    raise ValueError(f"Column {column.name!r} held dates in the fit. Got {_what(column)}.")
+    if column.times is not None:
+        times = column.times
+        utc = np.full(len(times), np.nan) if column.utc is None else column.utc
+    elif column.codes is not None:
+        times, utc = _read_levels(column, orders)
+    else:
+        raise ValueError(f"Column {column.name!r} held dates in the fit. Got {_what(column)}.")
+    aware = ~np.isnan(utc)
+    if aware.any() if not zone else (np.isnan(utc) & ~np.isnan(times)).any():
+        warnings.warn(
+            f"Column {column.name!r} has times with a time zone and times without one, here or in "
+            "the fit. They are taken as times of one clock.",
+            UserWarning,
+            stacklevel=caller_level(),
+        )
+    if not zone or not aware.any() or column.zone == zone:
+        return times
+    try:
+        return np.where(aware, on_clock(utc, zone), times)
+    except (KeyError, ValueError, OverflowError) as error:
+        raise ValueError(
+            f"Column {column.name!r} cannot be converted to {zone!r}, the time zone of the fit: "
+            f"{error}."
+        ) from error
+
+
+def _read_levels(column: Column, orders: Mapping[str, str]) -> tuple[Array, Array]:
+    """The times of text, as they are written and in UTC."""
+    codes = np.asarray(column.codes)
+    used = np.unique(codes[codes >= 0])
+    clock, utc = np.full((2, len(column.levels) + 1), np.nan)
+    try:
+        clock[used], offsets = read_dates([column.levels[k] for k in used], orders)
+    except ValueError as error:
+        expected = "dates as in the fit, or with the year first, such as '2024-05-31'"
+        raise ValueError(
+            f"Column {column.name!r} held dates in the fit. Expected {expected}. Got {error}."
+        ) from None
+    utc[used] = clock[used] - offsets
+    return clock[codes], utc[codes]
 
 
 def explain(column: Column, kind: str) -> str:
@@ -182,7 +227,7 @@ def _what(column: Column) -> str:
     if column.times is not None:
         return "dates"
     if column.numbers is not None:
-        return "numbers"
+        return "durations" if column.duration else "numbers"
     codes = np.asarray(column.codes)
     first = codes[codes >= 0][:1]
     return repr(column.levels[first[0]]) if len(first) else "nothing"

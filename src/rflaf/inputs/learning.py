@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rflaf.inputs.column import DAY, Column
-from rflaf.inputs.dates import parse_dates
-from rflaf.inputs.kinds import as_levels, as_numbers, as_times
+from rflaf.inputs.kinds import as_levels, as_numbers, as_times, date_reading
 from rflaf.inputs.parts import (
     CIRCLES,
     CodePart,
@@ -30,7 +30,9 @@ _MOST_LOST = 0.2  # of the rows in rare levels, where codes are possible
 _MONTHS = 3  # that dates must spread over for a place in the year to tell more than the days do
 
 
-def learn_numbers(x: Array, at: Array, lenient: Array) -> NumberPart:
+def learn_numbers(
+    x: Array, at: Array, lenient: Sequence[int] = (), durations: Sequence[int] = ()
+) -> NumberPart:
     """Medians and indicators of the columns `at`, which are those of the matrix x."""
     medians = np.zeros(x.shape[1])
     spoilt = columns_with_missing(x)
@@ -40,21 +42,28 @@ def learn_numbers(x: Array, at: Array, lenient: Array) -> NumberPart:
     for k in spoilt:
         there = x[~np.isnan(x[:, k]), k]
         medians[k] = np.median(there[:: max(1, len(there) // _MOST_MEASURED)])
-    return NumberPart(at, medians, spoilt, lenient)
+    return NumberPart(at, medians, spoilt, *(np.array(k, np.intp) for k in (lenient, durations)))
 
 
 def number_part(columns: list[Column], at: list[int], lenient: list[int]) -> NumberPart:
     """The same for columns."""
-    x = np.column_stack([as_numbers(columns[k], k in lenient) for k in at])
-    return learn_numbers(x, np.array(at), np.array(lenient, np.intp))
+    durations = [k for k in at if columns[k].duration]
+    x = np.column_stack([as_numbers(columns[k], k in lenient, k in durations) for k in at])
+    return learn_numbers(x, np.array(at), lenient, durations)
 
 
-def date_parts(columns: list[Column], at: list[int]) -> list[DatePart]:
-    """A part for each column of dates; those after the first also have their distance to it."""
-    day_first = {k: _day_first(columns[k]) for k in at}
-    times = [as_times(columns[k], day_first[k]) for k in at]
-    found = []
-    for column, moments in zip(at, times):
+def date_parts(columns: list[Column], at: list[int]) -> tuple[list[DatePart], list[str]]:
+    """A part for each column of dates; those after the first also have their distance to it.
+
+    Beside them, notes on dates that could be read in several ways.
+    """
+    found: list[DatePart] = []
+    first_times: Array = np.zeros(0)
+    said = []
+    for column in at:
+        orders, zone, notes = date_reading(columns[column])
+        said += [f"Column {columns[column].name!r}: {note}." for note in notes]
+        moments = as_times(columns[column], orders, zone)
         there = moments[~np.isnan(moments)]
         first = float(there.min())
         part = DatePart(
@@ -63,28 +72,16 @@ def date_parts(columns: list[Column], at: list[int]) -> list[DatePart]:
             median=float(np.median((there - first) / DAY)),
             circles=tuple(circle for circle in CIRCLES if _varies(there, circle)),
             flagged=len(there) < len(moments),
-            day_first=day_first[column],
+            orders=orders,
+            zone=zone,
         )
-        apart = (moments - times[0]) / DAY
+        first_times = moments if not found else first_times
+        apart = (moments - first_times) / DAY
         apart = apart[~np.isnan(apart)]
-        if column != at[0] and len(np.unique(apart)) > 1:
-            part = replace(
-                part,
-                since=at[0],
-                since_median=float(np.median(apart)),
-                since_day_first=day_first[at[0]],
-            )
+        if len(np.unique(apart)) > 1:
+            part = replace(part, since=found[0], since_median=float(np.median(apart)))
         found.append(part)
-    return found
-
-
-def _day_first(column: Column) -> bool:
-    """How the column's dates are written, if they are text."""
-    if column.codes is None:
-        return False
-    used = np.unique(column.codes[column.codes >= 0])
-    parsed = parse_dates([column.levels[k] for k in used])
-    return parsed is not None and parsed[1]
+    return found, said
 
 
 def _varies(times: Array, circle: str) -> bool:
@@ -134,7 +131,8 @@ def _one_hot(column: int, kept: Array, counts: Array, levels: list[str]) -> Leve
         rows[-2] = 0
         rows[-2, place[missing]] = 1
     made = [*("missing" if k == missing else levels[k] for k in kept), *["rare"] * rare]
-    return LevelPart(column, [levels[k] for k in named], rows, tuple(made))
+    others = sorted(levels[k] for k in np.flatnonzero(counts[:-1]) if k not in place)
+    return LevelPart(column, [levels[k] for k in named], rows, tuple(made), others)
 
 
 def target_matrix(y: Any, classes: bool) -> Array:

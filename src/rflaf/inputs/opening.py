@@ -11,23 +11,62 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from rflaf.inputs.column import Column, columns_of, is_frame, is_plain
+from rflaf.inputs.column import Column, as_frame, columns_of, is_frame, is_plain
 
 Array = NDArray[Any]
 
 FLOATS = [np.float64, np.float32]
+NAMES = ("n_features_in_", "feature_names_in_", "column_labels_")  # that describe the columns
+
+
+def checked(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
+    """X as scikit-learn's `validate_data` gives it, with names of any type compared."""
+    check_labels(estimator, X, reset)
+    try:
+        return validate_data(estimator, X, reset=reset, **options)
+    except OverflowError as error:  # integers, which have no largest one
+        columns = columns_of(np.asarray(X, object))
+        names = [c.name for c in columns if c.numbers is not None and np.isinf(c.numbers).any()]
+        raise ValueError(f"Input X contains a number too large for a float in {names}.") from error
+
+
+def check_labels(estimator: Any, X: Any, reset: bool) -> None:
+    """Set, or compare, names of columns that are no strings, which scikit-learn lets pass."""
+    frame = as_frame(X)
+    labels: list[Any] = [] if frame is None else list(frame.columns)
+    if not labels or any(isinstance(label, str) for label in labels):
+        return
+    # as text, which a file can hold: 1 of Python and 1 of NumPy are one name
+    given = [str(tuple(map(str, label)) if isinstance(label, tuple) else label) for label in labels]
+    if reset:
+        estimator.column_labels_ = given
+    expected = getattr(estimator, "column_labels_", given)
+    if given != expected:
+        raise ValueError(
+            "The feature names should match those that were passed during fit, in the same order. "
+            f"Expected {_some(expected)}. Got {_some(given)}."
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:10]) + ", …" * (len(names) > 10)
 
 
 def has_columns(X: Any, categorical_features: Any, numeric: bool = True) -> bool:
     """Whether X must be read column by column.
 
     `numeric` says whether a fit has found numbers only, if there was one. An array of objects is
-    one of numbers unless somebody said that there are categories in it.
+    one of numbers unless somebody said that there are categories in it; then integers, too, are
+    kept as they are, for floats would round large ones.
     """
     if is_frame(X):
         return not numeric or is_listed(categorical_features) or not is_plain(X)
-    objects = getattr(getattr(X, "dtype", None), "kind", "") in ("O", "U", "S", "T")
-    return objects and (not numeric or is_listed(categorical_features))
+    if isinstance(X, list | tuple) and is_listed(categorical_features):
+        X = np.asarray(X)
+    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    if kind in ("m", "M"):
+        return True
+    return kind in tuple("OUSTiu") and (not numeric or is_listed(categorical_features))
 
 
 def opened(estimator: Any, X: Any, reset: bool, numeric: bool = True) -> Any:
@@ -38,7 +77,7 @@ def opened(estimator: Any, X: Any, reset: bool, numeric: bool = True) -> Any:
     if has_columns(X, estimator.categorical_features, numeric):
         if not is_frame(X):
             X = np.asarray(check_array(X, dtype=None, ensure_all_finite=False))
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        checked(estimator, X, reset, skip_check_array=True)
         for what, size in zip(("sample", "feature"), X.shape):
             if size == 0:
                 raise ValueError(
@@ -47,7 +86,7 @@ def opened(estimator: Any, X: Any, reset: bool, numeric: bool = True) -> Any:
                 )
         columns = columns_of(X)
     else:
-        x = validate_data(estimator, X, reset=reset, dtype=FLOATS, ensure_all_finite="allow-nan")
+        x = checked(estimator, X, reset, dtype=FLOATS, ensure_all_finite="allow-nan")
         if numeric and not is_listed(estimator.categorical_features):
             return x
         columns = columns_of(x)

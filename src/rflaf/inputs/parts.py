@@ -33,12 +33,15 @@ class NumberPart:
         Those among them that had missing values in the fit.
     lenient : array of int
         Those whose non-numeric entries count as missing.
+    durations : array of int
+        Those that held durations, in seconds.
     """
 
     at: Array
     medians: Array
     flagged: Array
     lenient: Array
+    durations: Array
 
     @property
     def origin(self) -> Array:
@@ -52,7 +55,8 @@ class NumberPart:
 
     def encode(self, columns: Sequence[Column]) -> Array:
         """The columns' values, n × width."""
-        found = [as_numbers(columns[k], bool(np.isin(k, self.lenient))) for k in self.at]
+        lenient, durations = set(self.lenient.tolist()), set(self.durations.tolist())
+        found = [as_numbers(columns[k], k in lenient, k in durations) for k in self.at.tolist()]
         return self.filled(np.column_stack(found))
 
     def of_matrix(self, x: Array) -> Array:
@@ -90,12 +94,20 @@ class LevelPart:
         The last two rows are those of missing values and of unknown levels.
     made : tuple of str
         What each of the results is: the name of a level, "missing" or "rare".
+    rare : list of str
+        Levels of the fit that have no row of their own and count as unknown ones.
     """
 
     column: int
     levels: list[str]
     values: Array
     made: tuple[str, ...]
+    rare: list[str]
+
+    @property
+    def known(self) -> list[str]:
+        """All levels of the fit."""
+        return [*self.levels, *self.rare]
 
     @property
     def origin(self) -> Array:
@@ -124,6 +136,11 @@ class CodePart:
 
     column: int
     levels: list[str]
+
+    @property
+    def known(self) -> list[str]:
+        """All levels of the fit."""
+        return self.levels
 
     @property
     def origin(self) -> Array:
@@ -168,10 +185,12 @@ class DatePart:
         Those that vary, of "year", "week" and "day".
     flagged : bool
         Whether dates were missing in the fit.
-    day_first : bool
-        How dates such as 1/2/2024 are read.
-    since : int
-        Another column of dates, to which the distance is given in days too; -1: none.
+    orders : dict of str
+        The order of day, month and year in each form of text that the fit has seen.
+    zone : str
+        The time zone of the fit, whose clock counts; "": none.
+    since : DatePart, optional
+        That of another column, to which the distance is given in days too.
     since_median : float
         For a distance that is missing.
     """
@@ -181,15 +200,15 @@ class DatePart:
     median: float
     circles: tuple[str, ...]
     flagged: bool
-    day_first: bool
-    since: int = -1
+    orders: dict[str, str]
+    zone: str
+    since: DatePart | None = None
     since_median: float = 0.0
-    since_day_first: bool = False
 
     @property
     def origin(self) -> Array:
         """The column that each of the results comes from."""
-        width = 1 + 2 * len(self.circles) + (self.since >= 0) + self.flagged
+        width = 1 + 2 * len(self.circles) + (self.since is not None) + self.flagged
         return np.full(width, self.column)
 
     def names(self, names: Sequence[str]) -> list[str]:
@@ -197,20 +216,25 @@ class DatePart:
         name = names[self.column]
         found = [f"{name}_days"]
         found += [f"{name}_{circle}_{axis}" for circle in self.circles for axis in ("sin", "cos")]
-        found += [f"{name}_since_{names[self.since]}"] * (self.since >= 0)
+        if self.since is not None:
+            found.append(f"{name}_since_{names[self.since.column]}")
         return found + [f"{name}_missing"] * self.flagged
+
+    def times(self, columns: Sequence[Column]) -> Array:
+        """Seconds since 1970 on the clock of the fit."""
+        return as_times(columns[self.column], self.orders, self.zone)
 
     def encode(self, columns: Sequence[Column]) -> Array:
         """The dates' numbers."""
-        times = as_times(columns[self.column], self.day_first)
+        times = self.times(columns)
         missing = np.isnan(times)
         found = [np.where(missing, self.median, (times - self.first) / DAY)]
         for circle in self.circles:
             angle = 2 * np.pi * phase(times, circle)
             points = [np.round(axis(angle), DIGITS) for axis in (np.sin, np.cos)]
             found += [np.where(missing, 0.0, point) for point in points]
-        if self.since >= 0:
-            apart = (times - as_times(columns[self.since], self.since_day_first)) / DAY
+        if self.since is not None:
+            apart = (times - self.since.times(columns)) / DAY
             found.append(np.where(np.isnan(apart), self.since_median, apart))
         if self.flagged:
             found.append(missing.astype(np.float64))

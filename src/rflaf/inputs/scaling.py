@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rflaf.runtime.callers import caller_level
+
 Array = NDArray[Any]
 
+FINEST = 1e-300  # of a column's largest value; the inverse of a smaller one may overflow
 FARTHEST = 1e15  # standard deviations; further out, sums of float32 products would overflow
 
 
 def column_moments(x: Any, weights: Array) -> tuple[Array, Array]:
     """Weighted mean and standard deviation of each column, in float64.
 
-    A column that does not vary, up to rounding, has the standard deviation 0. Sparse columns keep
-    the mean 0, so that they stay sparse, and are measured from there.
+    A column that does not vary, up to rounding, has the standard deviation 0, and so has one whose
+    values are all below 1e-300. Sparse columns keep the mean 0, so that they stay sparse, and are
+    measured from there.
     """
     share = weights / weights.sum()
     if sparse.issparse(x):
         largest = _positive(abs(x).max(axis=0).toarray().ravel())
-        scaled = x @ sparse.diags_array(1 / largest)
+        scaled = x @ sparse.diags_array(1 / np.maximum(largest, FINEST))
         square = np.asarray(scaled.multiply(scaled).T @ share).ravel()
-        return np.zeros(x.shape[1]), np.sqrt(square) * largest
+        return np.zeros(x.shape[1]), np.where(largest < FINEST, 0.0, np.sqrt(square) * largest)
     largest = np.zeros(x.shape[1])
     for rows in _blocks(x.shape):
         largest = np.maximum(largest, np.abs(x[rows]).max(axis=0))
@@ -36,8 +42,27 @@ def column_moments(x: Any, weights: Array) -> tuple[Array, Array]:
     for rows in _blocks(x.shape):
         variance += share[rows] @ (x[rows] / unit - first - shift) ** 2
     std = np.sqrt(variance)
-    std[std <= 4 * np.finfo(x.dtype).eps] = 0
+    std[(std <= 4 * np.finfo(x.dtype).eps) | (unit < FINEST)] = 0
     return (first + shift) * unit, std * unit
+
+
+def warn_of_tiny(x: Any, names: Callable[[], Sequence[str]]) -> None:
+    """Warn of columns that are constant only because all their values are below 1e-300."""
+    if sparse.issparse(x):
+        likely = np.arange(x.shape[1])
+        largest = abs(x).max(axis=0).toarray().ravel()
+    else:
+        likely = np.flatnonzero((np.abs(x[:100]) < FINEST).all(axis=0))  # few, or none
+        largest = np.abs(x[:, likely]).max(axis=0)
+    tiny = likely[(largest > 0) & (largest < FINEST)]
+    if len(tiny):
+        shown = ", ".join(repr(str(names()[k])) for k in tiny.tolist())
+        warnings.warn(
+            f"All values are below {FINEST:g} in column {shown}, which counts as constant. Take "
+            "another unit.",
+            UserWarning,
+            stacklevel=caller_level(),
+        )
 
 
 def _positive(largest: Array) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rflaf.inputs.column import DAY
 from rflaf.inputs.encoder import ColumnEncoder
-from rflaf.inputs.kinds import as_levels, as_numbers, as_times
+from rflaf.inputs.kinds import SAME, as_levels, as_numbers
 from rflaf.inputs.opening import count_rows, opened
 from rflaf.inputs.parts import DIGITS, YEAR, CodePart, DatePart, LevelPart, NumberPart
 from rflaf.inputs.target_means import TargetMeans
@@ -40,14 +40,16 @@ def column_values(owner: Any, encoder: ColumnEncoder, X: Any, dtype: str) -> dic
     """The inputs of a graph for rows X, of an estimator and its encoder."""
     columns = opened(owner, X, reset=False, numeric=False)
     names, count = column_names(encoder), count_rows(columns)
-    day_first = {p.column: p.day_first for p in encoder.parts_ if isinstance(p, DatePart)}
+    dates = {part.column: part for part in encoder.parts_ if isinstance(part, DatePart)}
+    numbers = [part for part in encoder.parts_ if isinstance(part, NumberPart)]
+    durations = {k for part in numbers for k in part.durations.tolist()}
     found = {}
     for k, kind in column_inputs(encoder).items():
         values: Array
         if kind == "number":
-            values = as_numbers(columns[k], odd_are_missing=True).astype(dtype)
+            values = as_numbers(columns[k], True, k in durations).astype(dtype)
         elif kind == "date":
-            values = as_times(columns[k], day_first[k])
+            values = dates[k].times(columns)
         else:
             codes, levels = as_levels(columns[k])
             values = np.array([*levels, ""], dtype=object)[codes]
@@ -113,12 +115,14 @@ def add_numbers(graph: Graph, part: NumberPart, x: str) -> str:
 def _add_codes(graph: Graph, levels: list[str], x: str) -> str:
     """The code of each level, n × 1; an empty string is a missing value."""
     count = len(levels)
+    codes = dict(zip((*levels, ""), range(count + 1)))
+    codes |= {other: codes[name] for other, name in SAME.items() if name in codes}
     return graph.add(
         "LabelEncoder",
         x,
         domain=ML_DOMAIN,
-        keys_strings=(*levels, ""),
-        values_int64s=tuple(range(count + 1)),
+        keys_strings=tuple(codes),
+        values_int64s=tuple(codes.values()),
         default_int64=count + 1,
     )
 
@@ -141,8 +145,8 @@ def _add_dates(graph: Graph, part: DatePart, tensors: dict[int, str]) -> str:
         angle = graph.add("Mul", _PHASES[circle](graph, days), np.float64(2 * np.pi))
         points = [_rounded(graph, graph.add(axis, angle)) for axis in ("Sin", "Cos")]
         found += [graph.add("Where", missing, np.float64(0), point) for point in points]
-    if part.since >= 0:
-        apart = graph.add("Sub", tensors[part.column], tensors[part.since])
+    if part.since is not None:
+        apart = graph.add("Sub", tensors[part.column], tensors[part.since.column])
         apart = graph.add("Div", apart, np.float64(DAY))
         unknown = graph.add("IsNaN", apart)
         found.append(graph.add("Where", unknown, np.float64(part.since_median), apart))

@@ -95,6 +95,7 @@ class TableModel:
         names = [str(name) for name in self.estimator.feature_names_in_]
         used = self.columns
         frame = unique_columns(table)
+        frame = frame.rename({name: str(name) for name in frame.columns})
         missing = [name for name in names if name not in frame.columns]
         needed = [name for name in missing if name in used]
         if needed:
@@ -215,6 +216,7 @@ def _held_out(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the fit to all rows gives them again
         model = clone(estimator).fit(fit_rows, fit_y)
+        predicted = model.predict(held_rows)
     if report is not None:
         note = (
             "This is about a first fit, which has not seen the test rows. The model that is kept "
@@ -222,7 +224,6 @@ def _held_out(
         )
         train: Any = {"X_train": fit_rows, "y_train": fit_y}
         write_report(model, report, held_rows, held_y, target=target, notes=[note], **train)
-    predicted = model.predict(held_rows)
     scores = {"held_out_rows": float(held)}
     if not classes:
         scores["r2"] = float(r2_score(held_y, predicted)) if held > 1 else float("nan")

@@ -8,7 +8,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from rflaf.inputs.column import columns_of
+from rflaf.inputs.column import as_frame, columns_of
 from rflaf.inputs.kinds import explain, kind_of
 from rflaf.tabular.columns import TableError, listed
 from rflaf.tabular.task import Task, choose_task
@@ -55,6 +55,7 @@ def split_target(
 def unique_columns(table: Any) -> nw.DataFrame[Any]:
     """A table of any library as narwhals has it."""
     try:
+        as_frame(table)  # says what to do with a lazy one
         return nw.from_native(table, eager_only=True)
     except nw.exceptions.DuplicateError as error:
         said = " ".join(str(error).split())
