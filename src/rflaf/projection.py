@@ -33,3 +33,14 @@ PROJECTIONS = {"gaussian": gaussian, "orthogonal": orthogonal}
 def draw(kind: str, d: int, m: int, rng: np.random.Generator, dtype: Any) -> NDArray[Any]:
     """W of d × m, of a `kind` in PROJECTIONS."""
     return PROJECTIONS[kind](d, m, rng).astype(dtype)
+
+
+def places(rows: NDArray[Any]) -> NDArray[np.intp]:
+    """Which row of W each column of some inputs gets: that of its rank among all columns.
+
+    Columns are compared by a random sum over the rows, so that their order makes no difference to
+    a model. Columns that are equal may change places.
+    """
+    factors = np.random.default_rng(0).standard_normal(len(rows))
+    sums = factors @ np.asarray(rows, np.float64)
+    return np.argsort(np.argsort(sums, kind="stable"), kind="stable")

@@ -21,7 +21,7 @@ from rflaf._version import DOCUMENTS
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, Fixed, get_basis
 from rflaf.estimators.inspection import InspectionMixin, warn_of_coverage
-from rflaf.estimators.validation import FLOATS, InputCheck, dense_for, is_streamed
+from rflaf.estimators.validation import FLOATS, InputCheck, dense_for, is_streamed, repeat_keys
 from rflaf.fitting import Choice, Fit, FitSettings, Start, extend, fit
 from rflaf.fitting.budget import block_rows, check_basis
 from rflaf.inputs.forms import FORMS, Form
@@ -127,7 +127,8 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             check = InputCheck(type(self), loss, None, self.categorical_features)
             arrays = check.arrays(X, y, sample_weight)
             self._check_first(arrays[1], classes)
-            fitted = fit(ArrayRows(*arrays), loss, replace(settings, coded=check.coded))
+            rows = ArrayRows(*arrays, keys=repeat_keys(*arrays, settings.seed))
+            fitted = fit(rows, loss, replace(settings, coded=check.coded))
             _warn_of_few_rows(fitted)
         else:
             settings = replace(settings, seed=before.seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -22,22 +23,19 @@ from rflaf.inputs.target_means import Coded
 from rflaf.inputs.unknown import UnknownLevels
 from rflaf.losses import Loss
 from rflaf.rows import ArrayRows, Arrays, Rows, Source, SourceRows
-from rflaf.rows.sample import HEAVIEST, LIGHTEST, Keys, fold_keys
+from rflaf.rows.repeats import repeated_rows
+from rflaf.rows.sample import Keys, fold_keys
+from rflaf.runtime.callers import caller_level
 
 Array = NDArray[Any]
 
 FLOATS = [np.float64, np.float32]
+_REPEATED = 0.1  # of the rows repeat others: a warning is given
 
 
 def is_streamed(X: Any) -> bool:
     """Whether rows are read block by block, never all at once."""
     return isinstance(X, Source | np.memmap)
-
-
-def moderate(weights: Array) -> Array:
-    """Weights as they are, or, where float32 could not hold their sums, over the largest."""
-    largest = weights.max()
-    return weights if LIGHTEST <= largest <= HEAVIEST else weights / largest
 
 
 def dense_for(encoder: ColumnEncoder | None, X: Any) -> Any:
@@ -178,8 +176,10 @@ class InputCheck:
         """
         if not is_streamed(X):
             x, y, weights = self.arrays(X, y, sample_weight)
-            keys = None if groups is None else group_keys(groups, weights, seed)
-            return ArrayRows(x, y, moderate(weights), keys=keys)
+            weights = weights / weights.max()  # equal weights are exactly 1
+            if groups is None:
+                return ArrayRows(x, y, weights, keys=repeat_keys(x, y, weights, seed))
+            return ArrayRows(x, y, weights, keys=group_keys(groups, weights, seed))
         if groups is not None:
             raise ValueError(
                 f"'groups' needs 'X' as an array in memory. Got a {type(X).__name__}, which is "
@@ -196,6 +196,32 @@ class InputCheck:
         if sample_weight is not None and np.ndim(sample_weight) == 0:
             sample_weight = np.broadcast_to(np.float64(sample_weight), len(X))
         return SourceRows(Arrays(X, y, sample_weight), self, max_bytes)
+
+
+def repeat_keys(x: Any, y: Array, weights: Array, seed: int) -> Keys | None:
+    """For each row the key of the first that it repeats; None where no row repeats another.
+
+    Sparse rows are not compared.
+    """
+    if sparse.issparse(x):
+        return None
+    used = np.flatnonzero(weights > 0)
+    first = repeated_rows(x[used], y[used])
+    if first is None:
+        return None
+    sizes = np.bincount(first)
+    share = float(np.mean(sizes[first] > 1))
+    if share >= _REPEATED:
+        warnings.warn(
+            f"{share:.0%} of the rows repeat others. Such rows share a fold, so that oof_score_ is "
+            "that of rows which are not in the data yet. Pass 'groups' if other rows belong "
+            "together too.",
+            UserWarning,
+            stacklevel=caller_level(),
+        )
+    keys = fold_keys(seed, 0, len(weights))
+    keys[used] = keys[used[first]]
+    return keys
 
 
 def group_keys(groups: Any, weights: Array, seed: int) -> Keys:

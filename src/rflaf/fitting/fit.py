@@ -233,7 +233,7 @@ def _noise(
     learned = solved.layers[_places(solved, members)[0]]  # with means that leave rows out
     fold = means_folds(learned, task.folds, given.keys)
     inputs = learned.inputs(given.x[seen], None if fold is None else fold[seen])
-    model = fit_noise(members[0].layer, inputs, errors / unit)
+    model = fit_noise(members[0].layer, inputs, errors / unit, given.keys[seen])
     return noise, replace(model, unit=model.unit * unit, quantiles=model.quantiles * unit)
 
 

@@ -17,16 +17,18 @@ from rflaf.fitting.settings import Choice, FitSettings
 from rflaf.fitting.task import MemberRows, Regression, Task
 from rflaf.inputs.forms import Form, Standardised
 from rflaf.inputs.target_means import TargetMeans
-from rflaf.projection import draw
+from rflaf.projection import draw, places
 from rflaf.runtime.progress import Progress
 from rflaf.runtime.threads import parallel
-from rflaf.solvers.features import apply_metric
+from rflaf.solvers.features import apply_metric, as_array
 from rflaf.solvers.newton import FeatureMap
 from rflaf.solvers.sketches import Problem
 from rflaf.solvers.starts import Kind, Learned, LearnSettings, compiled, start_on_few_rows
 from rflaf.solvers.varpro import learn_activation
 
 Array = NDArray[Any]
+
+_COMPARED = 200  # rows that tell columns apart
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,7 @@ class MemberLearner:
         if form is None:
             form = own_form(self.choice.form, rows.x, rows.weights)
         x = form(rows.x, dtype)
-        w = draw(settings.projection, x.shape[1], settings.components, self.rng, dtype)
+        w = draw_layer(settings, x, settings.components, self.rng, dtype)
         member = member._replace(rows=rows._replace(x=x))
         learned, unit = self._learned(member, form, w)
         kind = self.choice.kind
@@ -250,6 +252,14 @@ class MemberLearner:
             start=start,
             callback=self.callback,
         )
+
+
+def draw_layer(
+    settings: FitSettings, x: Any, m: int, rng: np.random.Generator, dtype: Any
+) -> Array:
+    """W for inputs in their form, d × m; the order of their columns does not matter."""
+    w = draw(settings.projection, x.shape[1], m, rng, dtype)
+    return w[places(as_array(x[:_COMPARED]))]
 
 
 def own_form(form: type[Form], x: Any, weights: Array) -> Form:

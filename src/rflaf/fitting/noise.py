@@ -75,23 +75,24 @@ def constant_noise(noise: Array) -> NoiseModel:
     return NoiseModel(None, nothing, np.zeros(len(noise)), noise, nothing)
 
 
-def fit_noise(layer: FittedLayer, inputs: Any, errors: Array) -> NoiseModel:
+def fit_noise(layer: FittedLayer, inputs: Any, errors: Array, keys: Array) -> NoiseModel:
     """From errors, n × C, on rows that were not learned from, and their inputs in their form.
 
     The scale is a ridge regression of the log of the squared error. Errors are judged by a scale
-    that half of the rows have found for the other half.
+    that half of the rows have found for the other half; rows with one of the `keys` stay together.
     """
     step = -(-len(errors) // rules.MOST_NOISE_ROWS)
-    inputs, errors = inputs[::step], errors[::step]
-    n, outputs = errors.shape
+    inputs, errors, keys = inputs[::step], errors[::step], keys[::step]
+    outputs = errors.shape[1]
     size = np.sqrt(np.mean(errors**2, axis=0))
-    if n < rules.NOISE_ROWS or not (size > 0).all():
+    different, place = np.unique(keys, return_inverse=True)
+    if len(different) < rules.NOISE_ROWS or not (size > 0).all():
         kept = _quantiles(np.abs(errors))
         nothing = np.zeros((0, outputs))
         return NoiseModel(None, nothing, np.zeros(outputs), size, kept)
     phi = _features(layer, inputs)
     target = np.log(errors**2 + (1e-3 * size) ** 2)
-    halves = np.arange(n) % 2
+    halves = place.ravel() % 2  # keys are random
     models, scores = [], np.empty_like(errors)
     for half in (0, 1):
         fit, other = halves == half, halves != half

@@ -41,7 +41,7 @@ class Outside:
     bounds : array, 2 × C
         Scores of rows beyond the ends stay between these.
     usual : array of C
-        Variance of the scores between members, in the middle of the rows of the fit.
+        Standard deviation of the scores between members, for the middle one of the fit's rows.
     """
 
     seen: Array
@@ -80,14 +80,15 @@ class Outside:
         if near is x:
             return None
         below, above = self._beyond(x, near)
-        variance = below**2 @ self.doubts[0] ** 2 + above**2 @ self.doubts[1] ** 2
-        scores = all_scores(members, held_between(x, self.ends))
-        weights = np.array([member.weight for member in members])
-        mean = np.tensordot(weights, scores, axes=1)
-        spread = np.tensordot(weights, (scores - mean) ** 2, axes=1)
+        spread = score_spread(members, held_between(x, self.ends))
+        unit = np.maximum(np.abs(spread).max(axis=0), self.doubts.max(axis=(0, 1)))
+        unit = np.where(unit > 0, unit, 1.0)  # squares of very large or small numbers are lost
+        doubts, spread, usual = self.doubts / unit, spread / unit, self.usual / unit
         distance = ((below + above) / self._unit).max(axis=1, keepdims=True)
-        more = rules.SPREAD_DOUBT * np.maximum(spread - self.usual, 0)
-        return np.sqrt(variance + np.minimum(distance / _HAND_OVER, 1.0) * more)
+        more = rules.SPREAD_DOUBT * np.maximum(spread**2 - usual**2, 0)
+        variance = np.minimum(distance / _HAND_OVER, 1.0) * more
+        variance += below**2 @ doubts[0] ** 2 + above**2 @ doubts[1] ** 2
+        return np.sqrt(variance) * unit
 
     def far(self, x: Any) -> Array:
         """How many rows lie more than a standard deviation beyond what was seen, by column, d + 1.
@@ -135,6 +136,16 @@ class Outside:
         apart = (x - inner).toarray() if sparse.issparse(x) else np.asarray(x, np.float64) - inner
         most = FARTHEST * self._unit
         return np.clip(-apart, 0, most), np.clip(apart, 0, most)
+
+
+def score_spread(members: list[Member], x: Any) -> Array:
+    """The standard deviation of the scores between members, n × C."""
+    scores = all_scores(members, x)
+    weights = np.array([member.weight for member in members])
+    apart = scores - np.tensordot(weights, scores, axes=1)
+    unit = np.abs(apart).max(axis=(0, 1))
+    unit = np.where(unit > 0, unit, 1.0)
+    return np.sqrt(np.tensordot(weights, (apart / unit) ** 2, axes=1)) * unit
 
 
 def held_between(x: Any, ends: Array) -> Any:

@@ -17,8 +17,8 @@ from scipy import sparse
 
 from rflaf import rules
 from rflaf.fitting.layers import FittedLayer
-from rflaf.fitting.members import Member, all_scores, teams_of
-from rflaf.fitting.outside import Outside, held_between, value_range
+from rflaf.fitting.members import Member, teams_of
+from rflaf.fitting.outside import Outside, held_between, score_spread, value_range
 from rflaf.fitting.task import Task
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import features, project
@@ -389,10 +389,7 @@ def _unseen(judges: list[Member], weights: Array, x: Any, fold: Array) -> Array:
 
 
 def usual_spread(members: list[Member], x: Any, rng: np.random.Generator) -> Array:
-    """The variance of scores between members, in the middle of some rows."""
+    """The standard deviation of scores between members, for the middle one of some rows."""
     count = min(x.shape[0], rules.IMPORTANCE_ROWS)
     rows = x[np.sort(rng.choice(x.shape[0], count, replace=False))]
-    scores = all_scores(members, rows)
-    weights = np.array([member.weight for member in members])
-    mean = np.tensordot(weights, scores, axes=1)
-    return np.asarray(np.median(np.tensordot(weights, (scores - mean) ** 2, axes=1), axis=0))
+    return np.asarray(np.median(score_spread(members, rows), axis=0))

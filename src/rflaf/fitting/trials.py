@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rflaf import rules
-from rflaf.fitting.layers import learn_form, learn_settings, not_learned, own_form
+from rflaf.fitting.layers import draw_layer, learn_form, learn_settings, not_learned, own_form
 from rflaf.fitting.settings import Choice
 from rflaf.fitting.task import Task
 from rflaf.inputs.forms import AUTOMATIC, Form, Standardised
-from rflaf.projection import draw
 from rflaf.rows import Block
 from rflaf.runtime.progress import Progress
 from rflaf.runtime.threads import parallel
@@ -167,7 +166,7 @@ class Trials:
             for rows in (given, judge)
         )
         m = min(task.settings.components, rules.TRIAL_FEATURES)
-        w = draw(task.settings.projection, fit.x.shape[1], m, rng, np.float32)
+        w = draw_layer(task.settings, fit.x, m, rng, np.float32)
         return Trial(
             Problem(fit, w, own.scales), Sketch(fit, held_out, w), member.first.unit, task, rng
         )
