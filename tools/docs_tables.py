@@ -130,6 +130,20 @@ def honesty() -> str:
     return markdown(header, rows) + f"\n\n{measured_on(result)}"
 
 
+def outside() -> str:
+    """Beyond the rows of a fit: each table and each known function."""
+    result = load("outside")
+    texts = {"find": "table", "check": "table, not used for rules", "known": "function"}
+    rows = [
+        [texts[row["group"]], row["name"]]
+        + [f"{row[name]:.3f}" for name in ("error", "boosting", "ridge")]
+        + [f"{row['covered']:.0%}"]
+        for row in result["rows"]
+    ]
+    header = ["", "", "rflaf", "boosting", "ridge", "in 90 % intervals"]
+    return markdown(header, rows) + "\n\n" + measured_on(result)
+
+
 def rules_tried() -> str:
     """Losses and times with another value of a rule, over those with its own."""
     result = load("rules")
@@ -308,6 +322,7 @@ TABLES = {
     "ablation": ablation,
     "few": few,
     "honesty": honesty,
+    "outside": outside,
     "rules": rules_tried,
     "fit_seconds": fit_seconds,
 }

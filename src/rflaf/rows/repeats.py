@@ -44,11 +44,11 @@ def _codes(x: Array) -> NDArray[np.intp]:
     bits = np.ascontiguousarray(x + 0.0).view(np.uint64)  # -0.0 is 0.0
     rng = np.random.default_rng(0)
     bits = bits ^ (bits >> np.uint64(32))  # whole numbers differ in their upper bits alone
-    factors = rng.integers(0, 2**63, x.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    factors = 2 * np.asarray(rng.integers(0, 2**63, x.shape[1], dtype=np.uint64)) + np.uint64(1)
     sums = np.zeros(len(x), np.uint64)
     with np.errstate(over="ignore"):
-        for k, factor in enumerate(factors):
-            mixed = bits[:, k] * factor
+        for k in range(x.shape[1]):
+            mixed = bits[:, k] * factors[k]
             sums += mixed ^ (mixed >> np.uint64(29))
     return np.unique(sums, return_inverse=True)[1].ravel()
 
