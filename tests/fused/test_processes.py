@@ -187,6 +187,7 @@ def test_helpers_stop_soon_after_their_caller_has_left(processors, failure):
 INTERRUPTED = """
 import os, signal, threading, time
 from rflaf.runtime import threads
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits it ignored
 threads._available_processors = lambda: 4
 caller, met, steps = threading.get_ident(), threading.Barrier(2), []
 
@@ -340,7 +341,7 @@ def test_a_readout_works_in_another_process(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_ctrl_c_does_not_leave_the_compiler_locked(monkeypatch):
+def test_ctrl_c_does_not_leave_the_compiler_locked(ctrl_c, monkeypatch):
     """An interrupt as a lock of numba is given back would keep it: nothing could compile again."""
     from rflaf.fused import jit, jit_cache
 

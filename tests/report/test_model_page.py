@@ -164,5 +164,5 @@ def test_nothing_half_written(tmp_path, numbers_model, monkeypatch):
     monkeypatch.setattr("os.replace", lambda *args: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
         numbers_model[0].report(tmp_path / "a.html")
-    assert (tmp_path / "a.html").read_text() == "before"
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") == "before"
     assert len(list(tmp_path.iterdir())) == 1

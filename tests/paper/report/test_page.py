@@ -161,7 +161,7 @@ def test_nothing_half_written(tmp_path, records, monkeypatch):
     monkeypatch.setattr("os.replace", lambda *args: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
         write_report(tmp_path, target)
-    assert target.read_text() == "before"
+    assert target.read_text(encoding="utf-8") == "before"
     assert {p.name for p in tmp_path.iterdir()} == {"report.html", "records.jsonl"}
 
 
