@@ -1,5 +1,6 @@
 """What all tests share: every basis in one place, and deterministic random numbers."""
 
+import errno
 import os
 import signal
 
@@ -59,6 +60,16 @@ def ctrl_c():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """No file can be written to its end."""
+
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
 
 
 @pytest.fixture

@@ -33,9 +33,9 @@ def test_example_runs(path, tmp_path):
     result = subprocess.run(
         [sys.executable, str(path), "--picture", str(tmp_path)],
         cwd=tmp_path,
-        env={**os.environ, "MPLBACKEND": "Agg"},
+        env={**os.environ, "MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=120,
     )
     assert result.returncode == 0, result.stderr

@@ -1,6 +1,5 @@
 """The files that commands write: full disks, links, and text that a spreadsheet would run."""
 
-import errno
 import os
 
 import numpy as np
@@ -29,34 +28,16 @@ SMALL = ("fit", "train.csv", "--target", "y", "--components", 20)
          "new.csv"),
     ],
 )  # fmt: skip
-def test_a_full_disk_is_an_error_with_the_path(arguments, out, here, monkeypatch):
+def test_a_full_disk_is_an_error_with_the_path(arguments, out, here, request):
     spec = Spec.of("protein", "rfmlp-relu", "published", 402025)
     record = {"key": spec.key, "spec": spec.to_dict(), "status": "finished", "seconds": 3.0}
     Store("results").append({**record, "kind": "training", "test_loss": 0.24})
     run(*SMALL)
     before = set(here.iterdir())
-
-    def full(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
+    request.getfixturevalue("full_disk")
     said = run(*arguments, code=1).stderr
     assert f"Error: '{out}': No space left on device." in said.splitlines()
     assert set(here.iterdir()) == before
-
-
-def test_an_onnx_file_on_a_full_disk_is_named(here, monkeypatch):
-    onnx = pytest.importorskip("rflaf.onnx")
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    model = rflaf.RFLAFRegressor(10, random_state=0).fit(X, X[:, 0])
-
-    def full(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=r"No space left on device: 'model\.onnx'"):
-        onnx.export(model, "model.onnx")
-    assert not list(here.glob("*model.onnx*"))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs symbolic links")

@@ -43,9 +43,8 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
-        error.filename = str(path)
-        error.filename2 = None if target is path else str(target)
-        raise
+        end = None if target is path else str(target)
+        raise OSError(error.errno, error.strerror, str(path), None, end) from error
 
 
 def link_target(path: Path) -> Path:
