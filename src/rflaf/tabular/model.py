@@ -95,7 +95,8 @@ class TableModel:
         names = [str(name) for name in self.estimator.feature_names_in_]
         used = self.columns
         frame = unique_columns(table)
-        missing = [name for name in names if name not in frame.columns]
+        there = set(frame.columns)
+        missing = [name for name in names if name not in there]
         needed = [name for name in missing if name in used]
         if needed:
             raise TableError(f"The table lacks {listed(needed)}, which the model was fitted with.")

@@ -10,6 +10,7 @@ import os
 import re
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -226,6 +227,6 @@ def _read_parquet(path: Path) -> Any:
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise TableError(f"'{path}' has several columns of the name {twice[0]!r}.")
