@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
 )
 
 from rflaf.inputs.encoder import ColumnEncoder
-from rflaf.inputs.opening import has_columns, is_listed, opened
+from rflaf.inputs.opening import check_numbers, has_columns, is_listed, opened
 from rflaf.inputs.target_means import Coded
 from rflaf.losses import Loss
 from rflaf.rows import ArrayRows, Arrays, Rows, Source, SourceRows
@@ -87,6 +87,7 @@ class InputCheck:
 
     def like(self, X: Any) -> None:
         """Take the columns from an array or a frame without rows."""
+        check_numbers(X)
         _check_feature_names(self.found, X, reset=True)
         self.found.n_features_in_ = X.shape[1]
         self._first = False
@@ -96,6 +97,7 @@ class InputCheck:
         if self.encoder is not None and not self.encoder.is_identity:
             columns = opened(self.found, X, False, self.encoder.is_numeric)
             return self.encoder.encode(columns)
+        check_numbers(X)
         x = validate_data(self.found, X, reset=self._first, dtype=FLOATS, ensure_all_finite=False)
         self._first = False
         return x
