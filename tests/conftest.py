@@ -1,6 +1,8 @@
 """What all tests share: every basis in one place, and deterministic random numbers."""
 
+import errno
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -50,6 +52,24 @@ KERNEL_BASES = [
 @pytest.fixture
 def rng():
     return np.random.default_rng(20261115)
+
+
+@pytest.fixture
+def ctrl_c():
+    """SIGINT raises KeyboardInterrupt: background jobs of a shell are started with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """No file can be written to its end."""
+
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
 
 
 @pytest.fixture

@@ -206,7 +206,7 @@ def imported_parts():
     found = {part: {} for part in PARTS}
     for path, name in modules():
         part = name.partition(".")[0]
-        for other, early in imports(ast.parse(path.read_text())):
+        for other, early in imports(ast.parse(path.read_text(encoding="utf-8"))):
             top, _, rest = other.partition(".")
             wanted = rest.partition(".")[0]
             if top == "rflaf" and wanted != part:
@@ -280,7 +280,7 @@ def test_nobody_reaches_around_fused():
     for path, name in modules():
         part = name.partition(".")[0]
         if part != "fused":
-            assert not list(fused_modules(ast.parse(path.read_text()))), path
+            assert not list(fused_modules(ast.parse(path.read_text(encoding="utf-8")))), path
 
 
 def test_public_names_of_fused_are_no_modules():
@@ -291,7 +291,7 @@ def test_public_names_of_fused_are_no_modules():
 def test_extras_stay_where_they_belong():
     used = {extra: set() for extra in EXTRAS}
     for path, name in modules():
-        for other, _ in imports(ast.parse(path.read_text())):
+        for other, _ in imports(ast.parse(path.read_text(encoding="utf-8"))):
             extra = other.partition(".")[0]
             if extra in EXTRAS:
                 assert within(name, EXTRAS[extra]), f"{path} imports {other}"
@@ -308,7 +308,7 @@ def test_classes_have_names_of_their_own():
     names = Counter(
         node.name
         for path, _ in modules()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef)
     )
     assert {name for name, count in names.items() if count > 1} == set(SHARED_CLASSES)

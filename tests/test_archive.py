@@ -135,6 +135,13 @@ def test_an_entry_that_is_called_stored_but_is_larger(archive, tmp_path):
     refused(model_io._signed(bytes(data)), tmp_path, "larger than the file", 2 * MEGABYTE)
 
 
+def test_an_entry_that_is_called_encrypted(archive, tmp_path):
+    """zipfile raises RuntimeError for one, as signal handlers may, whose errors are passed on."""
+    data = bytearray(zipped(entries_of(archive)))
+    data[data.find(b"PK\1\2") + 8] |= 1
+    refused(model_io._signed(bytes(data)), tmp_path, "is encrypted, which 'save' never does")
+
+
 def test_an_entry_twice(archive, tmp_path):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as new:

@@ -15,7 +15,7 @@ from sklearn.base import clone
 import rflaf
 
 ROOT = Path(__file__).parent.parent
-TEXT = (ROOT / "CONTRIBUTING.md").read_text()
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 # Appended to the example of a form. It runs in a process of its own: the estimators read the names
 # of forms when they are imported, and here they are already.
@@ -55,7 +55,7 @@ def run(tmp_path, monkeypatch):
 
     def imported(title):
         names.append(f"example_of_{title.rpartition(' ')[2]}")
-        (tmp_path / f"{names[-1]}.py").write_text(example(title))
+        (tmp_path / f"{names[-1]}.py").write_text(example(title), encoding="utf-8")
         return importlib.import_module(names[-1])
 
     yield imported
@@ -92,7 +92,7 @@ def test_a_basis(run, tmp_path):
 def test_a_form(tmp_path):
     pytest.importorskip("onnxruntime", reason="needs onnxruntime: pip install 'rflaf[onnx]'")
     script = tmp_path / "example.py"
-    script.write_text(example("How to add a form") + CHECKS)
+    script.write_text(example("How to add a form") + CHECKS, encoding="utf-8")
     source = str(Path(rflaf.__file__).parent.parent)
     result = subprocess.run(
         [sys.executable, "-W", "error:::rflaf", str(script)],

@@ -33,9 +33,9 @@ def test_example_runs(path, tmp_path):
     result = subprocess.run(
         [sys.executable, str(path), "--picture", str(tmp_path)],
         cwd=tmp_path,
-        env={**os.environ, "MPLBACKEND": "Agg"},
+        env={**os.environ, "MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=120,
     )
     assert result.returncode == 0, result.stderr
@@ -48,18 +48,20 @@ def test_example_runs(path, tmp_path):
 def test_python_blocks_run(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {}
-    for block in re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL):
+    for block in re.findall(
+        r"```python\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL
+    ):
         exec(compile(block, document, "exec"), names)
 
 
 def test_readme_is_short():
-    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 
 
 def test_the_version_is_the_same_everywhere():
-    citation = (ROOT / "CITATION.cff").read_text()
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {rflaf.__version__}\n" in citation
-    assert f"\n## {rflaf.__version__} - " in (ROOT / "CHANGELOG.md").read_text()
+    assert f"\n## {rflaf.__version__} - " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def test_tables_for_documents_from_records_as_runs_write_them(tmp_path, monkeypatch):

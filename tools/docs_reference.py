@@ -111,7 +111,9 @@ def docstring(item: Any) -> str:
 
 def explained_everywhere() -> set[str]:
     """Names in the first column of the tables in docs/reference.md."""
-    cells = re.findall(r"^\| ([^|]*) \|", (DOCS / "reference.md").read_text(), re.MULTILINE)
+    cells = re.findall(
+        r"^\| ([^|]*) \|", (DOCS / "reference.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     return {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
 
 

@@ -31,7 +31,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 
 def load(name: str) -> dict[str, Any]:
-    return json.loads((RESULTS / f"{name}.json").read_text())
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def markdown(header: list[str], rows: list[list[str]]) -> str:
@@ -337,12 +337,12 @@ MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 def main() -> int:
     stale = []
     for path in DOCUMENTS:
-        old = path.read_text()
+        old = path.read_text(encoding="utf-8")
         new = MARKED.sub(lambda m: f"{m[1]}{TABLES[m[2]]()}\n{m[3]}", old)
         if new != old:
             stale.append(path.name)
             if "--check" not in sys.argv:
-                path.write_text(new)
+                path.write_text(new, encoding="utf-8")
     if stale and "--check" in sys.argv:
         print(f"not as the results have it: {', '.join(stale)}. Run `make docs-tables`.")
         return 1

@@ -6,7 +6,7 @@ python tools/oldest.py > oldest.txt
 import re
 from pathlib import Path
 
-text = (Path(__file__).parent.parent / "pyproject.toml").read_text()
+text = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
 block = re.search(r"^dependencies = \[(.*?)^\]", text, re.MULTILINE | re.DOTALL)
 if block is None:
     raise SystemExit("pyproject.toml has no list of dependencies")

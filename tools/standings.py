@@ -42,7 +42,7 @@ def measured() -> dict[tuple[str, str], dict[str, Any]]:
     """Rows of both files by table and model."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for name in ("peers", "tables"):  # the later one counts
-        for row in json.loads((RESULTS / f"{name}.json").read_text())["rows"]:
+        for row in json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]:
             rows[row["table"], row["model"]] = row
     return rows
 

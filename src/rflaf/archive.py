@@ -92,6 +92,8 @@ def _check_entries(data: bytes) -> dict[str, int]:
             name = entry.filename
             if entry.compress_type != ZIP_STORED or entry.file_size != entry.compress_size:
                 raise BadArchive(f"its entry {name!r} is compressed, which 'save' never does")
+            if entry.flag_bits & 1:
+                raise BadArchive(f"its entry {name!r} is encrypted, which 'save' never does")
             if name in sizes:
                 raise BadArchive(f"it has two entries {name!r}")
             sizes[name] = entry.file_size

@@ -14,11 +14,15 @@ import os
 import re
 import struct
 import sys
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
+from pickle import PicklingError
+from tokenize import TokenError
 from types import ModuleType
 from typing import Any
 from uuid import uuid4
+from zipfile import BadZipFile
 
 from sklearn.base import BaseEstimator
 
@@ -101,6 +105,13 @@ _TRUSTED = {
 _MODEL_TYPES = (Activation, RFLAFClassifier, RFLAFRegressor, RandomFeatures, TableModel)
 _KINDS = (Activation, BaseEstimator, TableModel)
 _MODELS = {name for name, own in _OWN_NAMES.items() if own in _MODEL_TYPES}
+# What skops, NumPy and zipfile raise for what they can neither write nor read. Anything else is not
+# about the model or the file, and is passed on: what a signal handler raises, too little memory.
+_REFUSALS = (
+    *(ArithmeticError, AssertionError, AttributeError, EOFError, ImportError, LookupError),
+    *(NotImplementedError, RecursionError, SyntaxError, TypeError, ValueError),
+    *(BadZipFile, PicklingError, TokenError, struct.error, zlib.error),
+)
 # What users may write themselves, and name in `trusted`
 _OPEN_KINDS = (Basis, Form, Loss)
 
@@ -162,7 +173,7 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[type] = 
         data = stored(skops.dumps(model))
         found = check_archive(data)
         untrusted = skops.get_untrusted_types(data=data)
-    except Exception as error:  # skops raises what the object at hand made it raise
+    except _REFUSALS as error:
         raise ValueError(f"This {name} cannot be saved: {error}") from error
     foreign = _foreign(untrusted, given)
     if foreign:
@@ -179,7 +190,7 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[type] = 
     if own:  # of types that nobody has tried yet
         try:
             _built(skops, data, own)
-        except Exception as error:
+        except _REFUSALS as error:
             raise ValueError(f"This {name} cannot be saved: {error}") from error
     if not (found.types & _MODELS and isinstance(model, _KINDS)):
         raise ValueError(
@@ -226,7 +237,7 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[type] = ()) -> Any:
         if found.called & (_NEVER_CALLED | given.keys()):
             raise BadArchive("it has a model's part that is made by its constructor")
         foreign = _foreign(skops.get_untrusted_types(data=data), given)
-    except Exception as error:  # whatever broken JSON, arrays or nesting lead to
+    except _REFUSALS as error:
         raise _damaged(path, version, error) from error
     if foreign:
         raise ValueError(
@@ -237,7 +248,7 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[type] = ()) -> Any:
         raise _no_model(path, "no type of a model")
     try:
         model = _built(skops, data, {each: given[each] for each in given.keys() & found.types})
-    except Exception as error:
+    except _REFUSALS as error:
         raise _damaged(path, version, error) from error
     if not isinstance(model, _KINDS):
         raise _no_model(path, f"a {type(model).__name__}")

@@ -95,7 +95,9 @@ def test_columns_are_matched_by_name(here):
     frame[["town", "wet", "x", "noise"]].assign(extra=1).to_csv("mixed.csv", index=False)
     result = run("predict", "model.skops", "mixed.csv", "--out", "two.csv")
     assert "'extra'" in result.stderr
-    assert Path("one.csv").read_text() == Path("two.csv").read_text()
+    assert Path("one.csv").read_text(encoding="utf-8") == Path("two.csv").read_text(
+        encoding="utf-8"
+    )
     frame.drop(columns="town").to_csv("less.csv", index=False)
     assert "lacks column 'town'" in run("predict", "model.skops", "less.csv", code=1).stderr
 
@@ -343,7 +345,9 @@ def test_a_terminal_is_not_steered():
 
 
 def test_every_command_in_the_document_exists():
-    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "docs" / "cli.md").read_text(), re.DOTALL)
+    blocks = re.findall(
+        r"```console\n(.*?)```", (ROOT / "docs" / "cli.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     lines = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
     shown = set()
     for line in lines:

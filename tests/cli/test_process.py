@@ -47,6 +47,16 @@ def test_exit_codes_and_streams(tmp_path):
     assert "Traceback" in err
 
 
+def test_a_terminal_without_some_characters(tmp_path, monkeypatch):
+    """The model was written, and "R²" made the command fail."""
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["x", "y"])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii:strict")
+    code, out, err = run("fit", "t.csv", "-t", "y", "--components", "20", folder=tmp_path)
+    assert code == 0, err
+    assert "held-out rows: R? " in out
+
+
 def test_help_imports_nothing_heavy():
     script = (
         "import sys\nfrom rflaf.cli import load_app\nload_app()\n"
@@ -107,7 +117,8 @@ def test_without_typer_the_extra_is_named():
 def test_ctrl_c_during_a_fit_leaves_no_file(tmp_path):
     # the command says when it has begun to fit, which without a terminal it does not
     script = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits it ignored
 from rflaf import tabular
 fit_table = tabular.fit_table
 def announced(*given, **named):

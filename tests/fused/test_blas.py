@@ -64,7 +64,7 @@ def test_what_is_no_such_function_is_refused(signature):
 
 def test_numba_is_within_its_bounds():
     """The cache and the compiler's lock are private to numba: an untested version may break."""
-    lines = [line.strip() for line in PROJECT.read_text().splitlines()]
+    lines = [line.strip() for line in PROJECT.read_text(encoding="utf-8").splitlines()]
     bounds = [Requirement(x.split('"')[1]).specifier for x in lines if x.startswith('"numba')]
     assert {part.operator for bound in bounds for part in bound} == {">=", "<"}
     assert all(bound.contains(version("numba")) for bound in bounds)

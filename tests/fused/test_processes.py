@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -187,6 +188,7 @@ def test_helpers_stop_soon_after_their_caller_has_left(processors, failure):
 INTERRUPTED = """
 import os, signal, threading, time
 from rflaf.runtime import threads
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits it ignored
 threads._available_processors = lambda: 4
 caller, met, steps = threading.get_ident(), threading.Barrier(2), []
 
@@ -301,14 +303,19 @@ with warnings.catch_warnings(record=True) as caught:
         assert "until that folder is deleted" in messages[0]
 
 
+@pytest.fixture
+def open_folder():
+    """One that other users may enter: pytest closes its own whenever another session begins."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
-def test_a_read_only_install_works(tmp_path):
+def test_a_read_only_install_works(open_folder):
     """Where no folder can be written to, the kernels compile anew and run."""
-    site = tmp_path / "site"
+    site = open_folder / "site"
     shutil.copytree(SOURCE, site / "rflaf", ignore=shutil.ignore_patterns("__pycache__"))
-    for folder in [tmp_path, *tmp_path.parents]:
-        if folder.stat().st_uid == os.getuid() and folder != Path(folder.anchor):
-            folder.chmod(0o755)
     for folder, _, _ in os.walk(site):
         os.chmod(folder, 0o555)
     # root may write everywhere, so it becomes somebody else, after all imports and a first
@@ -317,9 +324,9 @@ def test_a_read_only_install_works(tmp_path):
     drop += "import concurrent.futures.thread\n"
     drop += "numba.njit(lambda z: z + 1)(1.0)\n"
     drop += "if os.getuid() == 0: os.setuid(65534)\n"
-    nowhere = str(tmp_path / "missing" / "home")
+    nowhere = str(open_folder / "missing" / "home")
     out = run(
-        drop + USE, tmp_path, PYTHONPATH=str(site), NUMBA_CACHE_DIR="", HOME=nowhere,
+        drop + USE, open_folder, PYTHONPATH=str(site), NUMBA_CACHE_DIR="", HOME=nowhere,
         XDG_CACHE_HOME=nowhere,
     )  # fmt: skip
     assert out == f"0 1\nNone {site / 'rflaf' / '__init__.py'}"
@@ -340,7 +347,7 @@ def test_a_readout_works_in_another_process(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_ctrl_c_does_not_leave_the_compiler_locked(monkeypatch):
+def test_ctrl_c_does_not_leave_the_compiler_locked(ctrl_c, monkeypatch):
     """An interrupt as a lock of numba is given back would keep it: nothing could compile again."""
     from rflaf.fused import jit, jit_cache
 

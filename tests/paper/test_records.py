@@ -76,7 +76,7 @@ def test_no_cut_and_no_rubbish_loses_whole_lines(tmp_path_factory, cut, rubbish)
 def test_numbers_are_short_and_json_is_strict(tmp_path):
     store = Store(tmp_path)
     store.append(record("a", loss=1 / 3, bad=float("nan"), worse=[float("inf")]))
-    line = store.path.read_text()
+    line = store.path.read_text(encoding="utf-8")
     assert "0.333333" in line
     assert "0.3333333" not in line
     found = json.loads(line, parse_constant=pytest.fail)

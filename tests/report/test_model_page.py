@@ -159,10 +159,9 @@ def test_models_that_cannot_be_shown(tmp_path):
         write_report(Ridge().fit([[0.0], [1.0]], [0, 1]), tmp_path / "a.html")
 
 
-def test_nothing_half_written(tmp_path, numbers_model, monkeypatch):
+def test_nothing_half_written(tmp_path, numbers_model, full_disk):
     (tmp_path / "a.html").write_text("before")
-    monkeypatch.setattr("os.replace", lambda *args: (_ for _ in ()).throw(OSError("full")))
-    with pytest.raises(OSError, match="full"):
+    with pytest.raises(OSError, match=r"No space left on device: '.*/a\.html'$"):
         numbers_model[0].report(tmp_path / "a.html")
-    assert (tmp_path / "a.html").read_text() == "before"
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") == "before"
     assert len(list(tmp_path.iterdir())) == 1

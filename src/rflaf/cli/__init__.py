@@ -7,6 +7,7 @@ outside its functions, so that `rflaf --help` answers at once.
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib import import_module
 from typing import Any
@@ -29,4 +30,7 @@ def main() -> None:
         app = load_app()
     except ImportError as error:
         sys.exit(f"The command rflaf needs typer and rich: pip install 'rflaf[cli]'. ({error})")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # None where it is closed
+            stream.reconfigure(errors="replace")  # no command fails for a terminal without "R²"
     app(prog_name="rflaf")

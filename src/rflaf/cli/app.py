@@ -46,6 +46,8 @@ class Commands(TyperGroup):
 
 def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split())
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        text = f"'{error.filename}': {error.strerror}."
     columns = getattr(error, "columns", [])
     if columns:
         text += " Leave it out with " + " ".join(f"--drop {shlex.quote(c)}" for c in columns)

@@ -6,6 +6,7 @@ steer a terminal are shown as escapes.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -47,13 +48,25 @@ def show_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object
     console.print(table)
 
 
+def watched(console: Console) -> bool:
+    """Whether progress is shown: in a terminal, unless this is a background job of its shell.
+
+    Progress hides the cursor, and would draw over what is typed there meanwhile.
+    """
+    try:
+        foreground = os.tcgetpgrp(console.file.fileno()) == os.getpgrp()
+    except (AttributeError, OSError):  # Windows, or not the terminal of this session
+        foreground = True
+    return console.is_terminal and foreground
+
+
 @contextmanager
 def working(text: str) -> Iterator[Any]:
-    """A spinner with the time, while something runs; nothing where stderr is no terminal."""
+    """A spinner with the time, while something runs; nothing where nobody watches stderr."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
+        *columns, console=console, transient=True, disable=not watched(console)
     ) as progress:
         progress.add_task(plain(text))
         yield progress

@@ -38,6 +38,12 @@ def predict(
     ] = None,
     missing: Missing = None,
     sep: Separator = None,
+    raw_text: Annotated[
+        bool,
+        typer.Option(
+            "--raw-text", help="Leave text that a spreadsheet runs as a formula as it is (CSV)."
+        ),
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Write to --out even if that is the table or the model.")
     ] = False,
@@ -81,5 +87,5 @@ def predict(
     if extra:
         complain(f"Note: columns that the model does not know are ignored: "
                  f"{', '.join(map(repr, extra))}.")  # fmt: skip
-    write_table(frame[kept].assign(**made), out)
+    write_table(frame[kept].assign(**made), out, raw_text=raw_text)
     say(f"{len(frame):,} predictions of {fitted.target!r}: {out}")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rflaf.cli.app import app
+from rflaf.cli.console import watched, working
 
 Names = Annotated[
     list[str], typer.Argument(help="table1 … table10, figure1 … figure3, or all.", metavar="NAME…")
@@ -147,13 +148,13 @@ def _run(specs: Any, store: Any, jobs: int) -> None:
         return
     console = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    with Progress(*columns, console=console, disable=not watched(console)) as bar:
         task = bar.add_task("", total=len(todo))
 
         def show(event: Event) -> None:
             left = "" if event.seconds_left is None else f", {duration(event.seconds_left)} left"
             bar.update(task, completed=event.done, description=f"{event.spec.key}{left}")
-            if event.kind == "done" and not console.is_terminal:
+            if event.kind == "done" and bar.disable:
                 console.print(f"{event.done}/{event.total} {event.spec.key}{left}", markup=False)
 
         skipped = run_all(todo, store, jobs=jobs, report=show)
@@ -171,9 +172,13 @@ def _measure(timings: Any, store: Any, quick: bool) -> None:
         from rflaf.paper.timing import measure_times
 
         try:
-            with warnings.catch_warnings(record=True) as caught, console.status("") as status:
+            with warnings.catch_warnings(record=True) as caught, working("") as progress:
                 warnings.simplefilter("always", UserWarning)
-                measure_times(dataset, models, store, quick=quick, report=status.update)
+
+                def show(line: str, progress: Any = progress) -> None:
+                    progress.update(progress.task_ids[0], description=line)
+
+                measure_times(dataset, models, store, quick=quick, report=show)
         except DataNotAvailable as error:
             console.print(f"left out, data not available: {error}", markup=False)
             continue

@@ -37,7 +37,8 @@ class DaskMixin:
                     f"{type(self).__name__} found no Dask client. Start one with "
                     "distributed.Client(...), or set the attribute 'client'."
                 ) from error
-        if client.status != "running":
+        # one that another task of this worker has begun to connect is as good as one that runs
+        if client.status in ("closing", "closed"):
             raise ValueError(
                 f"The Dask client of {type(self).__name__} is not running. Its status is "
                 f"{client.status!r}; start another."

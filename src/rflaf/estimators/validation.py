@@ -17,7 +17,15 @@ from sklearn.utils.validation import (
 )
 
 from rflaf.inputs.encoder import ColumnEncoder
-from rflaf.inputs.opening import NAMES, check_labels, checked, has_columns, is_listed, opened
+from rflaf.inputs.opening import (
+    NAMES,
+    check_labels,
+    check_numbers,
+    checked,
+    has_columns,
+    is_listed,
+    opened,
+)
 from rflaf.inputs.scaling import warn_of_tiny
 from rflaf.inputs.target_means import Coded
 from rflaf.inputs.unknown import UnknownLevels
@@ -87,6 +95,7 @@ class InputCheck:
 
     def like(self, X: Any) -> None:
         """Take the columns from an array or a frame without rows."""
+        check_numbers(X)
         _check_feature_names(self.found, X, reset=True)
         check_labels(self.found, X, reset=True)
         self.found.n_features_in_ = X.shape[1]
@@ -99,6 +108,7 @@ class InputCheck:
             if isinstance(columns, list):
                 self.unknown.look(columns)
             return self.encoder.encode(columns)
+        check_numbers(X)
         x = checked(self.found, X, self._first, dtype=FLOATS, ensure_all_finite=False)
         self._first = False
         return x

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
@@ -67,6 +68,20 @@ def has_columns(X: Any, categorical_features: Any, numeric: bool = True) -> bool
     if kind in ("m", "M"):
         return True
     return kind in tuple("OUSTiu") and (not numeric or is_listed(categorical_features))
+
+
+def check_numbers(X: Any) -> None:
+    """An error if a frame has text, categories or dates, though rows in blocks are numbers.
+
+    scikit-learn would take categories that look like numbers for numbers.
+    """
+    frame = as_frame(X)
+    for name, dtype in frame.schema.items() if frame is not None else ():
+        if dtype in (nw.String, nw.Categorical, nw.Enum) or dtype.is_temporal():
+            raise ValueError(
+                f"Rows that are read in blocks or by Dask must be numbers. Got {dtype} in column "
+                f"{name!r}: encode it first, or fit on a frame in memory."
+            )
 
 
 def opened(estimator: Any, X: Any, reset: bool, numeric: bool = True) -> Any:

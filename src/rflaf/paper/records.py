@@ -68,11 +68,15 @@ class Store:
         """Add a record, durably."""
         line = json.dumps(compact(record), separators=(",", ":"), allow_nan=False) + "\n"
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._lock("records"), open(self.path, "a+b") as file:
-            _drop_cut_line(file, self.path)
-            file.write(line.encode())
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self._lock("records"), open(self.path, "a+b") as file:
+                _drop_cut_line(file, self.path)
+                file.write(line.encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:  # a full disk does not say where
+            error.filename = error.filename or str(self.path)
+            raise
 
     @contextmanager
     def claim(self, key: str) -> Iterator[bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     """Write all of the data under this name, or leave what was there before.
 
-    The data goes to another name in the same folder first, which is then renamed.
+    The data goes to another name in the same folder first, which is then renamed. A symbolic link
+    stays one: the file that it points to is replaced. Devices and pipes are written to as they are.
+    Every OSError has the path, a full disk's too.
 
     Examples
     --------
@@ -23,12 +26,27 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     'done'
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    target = link_target(path)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        if target.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if path.exists() and not path.is_file():  # renaming would put a file in place of /dev/null
+            path.write_bytes(data)
+            return
+        try:
+            with open(temporary, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        end = None if target is path else str(target)
+        raise OSError(error.errno, error.strerror, str(path), None, end) from error
+
+
+def link_target(path: Path) -> Path:
+    """The file that a symbolic link points to, whether it is there or not; other paths as given."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path

@@ -96,7 +96,8 @@ class TableModel:
         used = self.columns
         frame = unique_columns(table)
         frame = frame.rename({name: str(name) for name in frame.columns})
-        missing = [name for name in names if name not in frame.columns]
+        there = set(frame.columns)
+        missing = [name for name in names if name not in there]
         needed = [name for name in missing if name in used]
         if needed:
             raise TableError(f"The table lacks {listed(needed)}, which the model was fitted with.")

@@ -10,16 +10,19 @@ import os
 import re
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rflaf.runtime.files import write_whole
+from rflaf.runtime.files import link_target, write_whole
 from rflaf.tabular.columns import TableError, pandas
 
 TABLES = (".csv", ".csv.gz", ".parquet")
 SEPARATORS = (",", ";", "\t", "|")  # that are looked for, in this order
 _LINES_LOOKED_AT = 100
+# how text begins that spreadsheets run as a formula, unless it is a number with a sign
+_FORMULA = re.compile(r"(?![-+][\d.,]+([eE][-+]?\d+)?\Z)[=+\-@\t\r\n]")
 Missing = Sequence[str] | Mapping[str, Sequence[str]]
 
 
@@ -75,10 +78,12 @@ def read_table(
     return table
 
 
-def write_table(table: Any, path: str | os.PathLike[str]) -> None:
+def write_table(table: Any, path: str | os.PathLike[str], *, raw_text: bool = False) -> None:
     """Write a DataFrame without its index, as CSV or Parquet by the name's ending.
 
-    The file appears whole or not at all.
+    The file appears whole or not at all. In CSV files, which people open in spreadsheets, text and
+    names that begin with =, +, -, @, a tab or a line end get an apostrophe before them, so that
+    they are not run as formulas; `raw_text` leaves them as they are. Numbers stay numbers.
     """
     path = Path(path)
     ending = check_output(path)
@@ -87,9 +92,19 @@ def write_table(table: Any, path: str | os.PathLike[str]) -> None:
         table.to_parquet(buffer, index=False)
         data = buffer.getvalue()
     else:
+        table = table if raw_text else _without_formulas(table)
         data = table.to_csv(index=False, lineterminator="\n").encode()
         data = gzip.compress(data, mtime=0) if ending == ".csv.gz" else data
     write_whole(path, data)
+
+
+def _without_formulas(table: Any) -> Any:
+    def quoted(value: Any) -> Any:
+        return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+
+    is_number = pandas().api.types.is_numeric_dtype
+    columns = table.apply(lambda values: values if is_number(values) else values.map(quoted))
+    return columns.rename(columns=quoted)
 
 
 def check_output(
@@ -109,8 +124,11 @@ def check_output(
     ending = _ending(path, "written", endings)
     if path.is_dir():
         raise TableError(f"'{path}' is a folder. Expected the name of a file.")
-    if not path.parent.is_dir():
-        raise TableError(f"There is no folder '{path.parent}' to write '{path.name}' to.")
+    folder = link_target(path).parent
+    if not folder.is_dir():
+        raise TableError(f"There is no folder '{folder}' to write '{path.name}' to.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise TableError(f"'{path.name}' cannot be written to '{folder}': no permission.")
     return ending
 
 
@@ -209,6 +227,6 @@ def _read_parquet(path: Path) -> Any:
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise TableError(f"'{path}' has several columns of the name {twice[0]!r}.")

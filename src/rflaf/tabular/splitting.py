@@ -33,7 +33,8 @@ def split_target(
     for name in (target, *drop):
         if name not in frame.columns:
             known = ", ".join(map(repr, frame.columns[:20]))
-            raise TableError(f"The table has no column {name!r}. Its columns are {known}.")
+            more = f" and {len(frame.columns) - 20:,} more" if len(frame.columns) > 20 else ""
+            raise TableError(f"The table has no column {name!r}. Its columns are {known}{more}.")
     if target in drop:
         raise TableError(f"The target {target!r} cannot be dropped.")
     values = frame.get_column(target)

@@ -143,7 +143,7 @@ for network, protocol in ((RFLAF, "corrected"), (LAN, "published")):
 def test_killed_and_resumed_run_ends_with_the_same_bits(tmp_path):
     """Killed in the first epochs of one run, and then of another."""
     script, folder = tmp_path / "run.py", tmp_path / "checkpoints"
-    script.write_text(RUN)
+    script.write_text(RUN, encoding="utf-8")
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
 
     def finish(where):

@@ -28,13 +28,30 @@ class RankCurves:
     Attributes
     ----------
     columns : array of int
-    knots, levels : list of array
-        Values and their ranks, for each of the columns.
+    values, ranks : array
+        Of all columns, one after the other: a model file of 20,000 columns has no array for each.
+    ends : array of int
+        Where the values of each of the columns end.
     """
 
     columns: Places
-    knots: list[Array]
-    levels: list[Array]
+    values: Array
+    ranks: Array
+    ends: Places
+
+    @property
+    def knots(self) -> list[Array]:
+        """The values of each of the columns."""
+        return self._cut(self.values)
+
+    @property
+    def levels(self) -> list[Array]:
+        """The ranks of these values."""
+        return self._cut(self.ranks)
+
+    def _cut(self, joined: Array) -> list[Array]:
+        ends = self.ends.tolist()
+        return [joined[start:end] for start, end in zip([0, *ends], ends)]
 
     def __call__(self, x: Array) -> Array:
         """Ranks, n × columns."""
@@ -52,17 +69,17 @@ class RankCurves:
     def export(self, graph: Any, x: str, d: int) -> str:
         """np.interp of each column, all of them at once: the cell by bisection, then its line."""
         x = x if len(self.columns) == d else graph.columns(x, self.columns)
-        cells = max(map(len, self.knots)) - 1
+        cells = int(np.diff(self.ends, prepend=0).max()) - 1
         steps = [1 << k for k in reversed(range((cells - 1).bit_length()))]
         width = 1 << len(steps)  # of a column's part of the tables; no cell is after its last
-        ends = np.full((len(self.knots), width), np.inf)  # the lower ones
+        ends = np.full((len(self.ends), width), np.inf)  # the lower ones
         levels, slopes = np.zeros(ends.shape), np.zeros(ends.shape)
-        for k, (knots, level) in enumerate(zip(self.knots, self.levels, strict=True)):
+        for k, (knots, level) in enumerate(zip(self.knots, self.levels)):
             used = slice(len(knots) - 1)
             ends[k, used], levels[k, used] = knots[:-1], level[:-1]
             slopes[k, used] = np.diff(level) / np.diff(knots)
         x = graph.add("Max", x, ends[:, 0])
-        x = graph.add("Min", x, np.array([knots[-1] for knots in self.knots]))
+        x = graph.add("Min", x, self.values[self.ends - 1])
         at: Any = np.arange(len(ends), dtype=np.int32) * np.int32(width)
         for step in steps:
             next_at = graph.add("Add", at, np.int32(step))
@@ -92,7 +109,10 @@ def rank_curves(x: Any, scale: Array) -> RankCurves | None:
         columns.append(j)
         knots.append(values)
         levels.append((2 * level - 1) * _EDGE)
-    return RankCurves(np.array(columns, np.intp), knots, levels) if columns else None
+    if not columns:
+        return None
+    ends = np.cumsum([len(values) for values in knots])
+    return RankCurves(np.array(columns), np.concatenate(knots), np.concatenate(levels), ends)
 
 
 @dataclass(frozen=True)
@@ -152,7 +172,8 @@ class Ranks(Form):
     def learn(cls, x: Any, weights: Array) -> Ranks:
         mean, scale = column_moments(x, weights)
         curves = rank_curves(x, scale)
-        return cls(mean, scale, curves or RankCurves(np.zeros(0, np.intp), [], []))
+        none = np.zeros(0, np.intp)
+        return cls(mean, scale, curves or RankCurves(none, np.zeros(0), np.zeros(0), none))
 
     @property
     def origin(self) -> Places:
