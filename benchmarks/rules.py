@@ -40,6 +40,7 @@ OTHERS: dict[str, list[Any]] = {
     "STAGES": [((3e7, 1.0),), ((4e8, 1.0),)],
     "LIMITED_GAIN": [0.0],
     "SKETCH_FEATURES": [100],
+    "SCREENED_INPUTS": [0],
     "FILL": [0.3, 0.9],
     "FREQUENCIES": [(2.2,)],
     "WORKING_ROWS": [0, 500, 2000, 10**9],

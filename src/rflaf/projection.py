@@ -35,12 +35,13 @@ def draw(kind: str, d: int, m: int, rng: np.random.Generator, dtype: Any) -> NDA
     return PROJECTIONS[kind](d, m, rng).astype(dtype)
 
 
-def places(rows: NDArray[Any]) -> NDArray[np.intp]:
+def places(rows: NDArray[Any], targets: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.intp]:
     """Which row of W each column of some inputs gets: that of its rank among all columns.
 
-    Columns are compared by a random sum over the rows, so that their order makes no difference to
-    a model. Columns that are equal may change places.
+    Columns are compared by means of a function of their values and of the targets, so that neither
+    their order nor that of the rows matters to a model, and a row of weight 2 is two rows. Columns
+    that are equal may change places.
     """
-    factors = np.random.default_rng(0).standard_normal(len(rows))
-    sums = factors @ np.asarray(rows, np.float64)
-    return np.argsort(np.argsort(sums, kind="stable"), kind="stable")
+    heavy = weights * (2 + np.tanh(np.asarray(targets, np.float64).sum(axis=1)))
+    means = heavy / heavy.sum() @ np.sin(2 * np.asarray(rows, np.float64) + 1)
+    return np.argsort(np.argsort(means, kind="stable"), kind="stable")

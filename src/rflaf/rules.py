@@ -51,6 +51,10 @@ WIDE_STAGES = ((4e8, 0.4), (6e9, 0.3), (3.2e10, 0.3))
 SKETCH_FEATURES = 200  # at least: with fewer, weak inputs are not seen
 FILL, MOST_FILL = 0.6, 1.2  # standard deviation of Z at the start, and at most, on [-2, 2]
 FREQUENCIES = (0.3, 1.1, 2.2, 4.5, 9.0)  # of the waves to start from; 0.3 is nearly linear
+SCREENED_INPUTS, SCREENED_ROWS, SCREENED_LEAST = 200, 4000, 200  # of screening before that
+SCREENED_CELLS = 5  # of an input
+SCREENED_GAIN = 0.8  # times the loss of the best other start: only then is it taken
+SCREENED_REST = 0.1  # scale of inputs that screening sees nothing of, relative to the largest
 MOST_TARGETS = 12  # more outputs are mixed down to this many, at random
 
 # The loss in the learning

@@ -55,7 +55,7 @@ def test_known_functions(function, column):
         far = value.max() * rng.uniform(times - 0.4, times + 0.4, 500)
         X_far, y_far = rows_of(function, far, unit, rng)
         errors = [np.sqrt(np.mean((each.predict(X_far) - y_far) ** 2)) for each in (model, *peers)]
-        assert errors[0] <= (1.25 if column == "uniform" else 2.5) * min(errors[1:])
+        assert errors[0] <= (1.25 if column == "uniform" else 3) * min(errors[1:])
         prediction = model.predict(X_far)
         assert y.min() - 3 * np.ptp(y) <= prediction.min()
         assert prediction.max() <= y.max() + 3 * np.ptp(y)

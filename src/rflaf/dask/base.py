@@ -89,7 +89,8 @@ class DaskMixin:
         model: Any = self
         check = InputCheck(self._plain, model._loss())
         check.like(found.like)
-        check.targets(np.zeros(0, getattr(y, "dtype", np.float64)))
+        if getattr(y, "dtype", None) == np.float32:
+            check.dtype = np.dtype(np.float32)
         return check, PartitionRows.of(self.client, found, check)
 
     def _is_lazy(self, X: Any) -> bool:

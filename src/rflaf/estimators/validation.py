@@ -209,12 +209,7 @@ class InputCheck:
 
 
 def repeat_keys(x: Any, y: Array, weights: Array, seed: int) -> Keys | None:
-    """For each row the key of the first that it repeats; None where no row repeats another.
-
-    Sparse rows are not compared.
-    """
-    if sparse.issparse(x):
-        return None
+    """For each row the key of the first that it repeats; None where no row repeats another."""
     used = np.flatnonzero(weights > 0)
     first = repeated_rows(x[used], y[used])
     if first is None:

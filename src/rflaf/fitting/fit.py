@@ -22,7 +22,7 @@ from rflaf.fitting.tails import learn_outside, usual_spread
 from rflaf.fitting.task import Task, means_folds
 from rflaf.fitting.trials import choose_forms
 from rflaf.losses import Loss
-from rflaf.rows import ArrayRows, Rows, Sample
+from rflaf.rows import ArrayRows, InUnits, Rows, Sample
 from rflaf.runtime.threads import use_threads
 
 Array = NDArray[Any]
@@ -109,6 +109,9 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
     sample = rows.sample(
         lambda x: budget.sample_rows(x, settings.max_bytes), settings.seed, loss.tally
     )
+    if sample.heaviest != 1 and not settings.online:  # later rows will come in the unit of these
+        rows = InUnits(rows, sample.heaviest)
+        sample = replace(sample, weights=sample.weights / sample.heaviest)
     loss = loss.opened(sample, settings.fit_intercept)
     given, sample = encode_sample(sample, loss)
     settings = resolve(settings, sample, loss)

@@ -18,6 +18,7 @@ from rflaf.fitting.task import MemberRows, Regression, Task
 from rflaf.inputs.forms import Form, Standardised
 from rflaf.inputs.target_means import TargetMeans
 from rflaf.projection import draw, places
+from rflaf.rows import Block
 from rflaf.runtime.progress import Progress
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import apply_metric, as_array
@@ -28,7 +29,7 @@ from rflaf.solvers.varpro import learn_activation
 
 Array = NDArray[Any]
 
-_COMPARED = 200  # rows that tell columns apart
+_COMPARED = 1000  # rows that tell columns apart
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,8 @@ class MemberLearner:
         if form is None:
             form = own_form(self.choice.form, rows.x, rows.weights)
         x = form(rows.x, dtype)
-        w = draw_layer(settings, x, settings.components, self.rng, dtype)
+        given = member.first.rows._replace(x=x)
+        w = draw_layer(settings, given, settings.components, self.rng, dtype)
         member = member._replace(rows=rows._replace(x=x))
         learned, unit = self._learned(member, form, w)
         kind = self.choice.kind
@@ -255,11 +257,12 @@ class MemberLearner:
 
 
 def draw_layer(
-    settings: FitSettings, x: Any, m: int, rng: np.random.Generator, dtype: Any
+    settings: FitSettings, rows: Block, m: int, rng: np.random.Generator, dtype: Any
 ) -> Array:
-    """W for inputs in their form, d × m; the order of their columns does not matter."""
-    w = draw(settings.projection, x.shape[1], m, rng, dtype)
-    return w[places(as_array(x[:_COMPARED]))]
+    """W for rows in their form, d × m; the order of their columns does not matter."""
+    w = draw(settings.projection, rows.x.shape[1], m, rng, dtype)
+    some = rows.at(slice(_COMPARED))
+    return w[places(as_array(some.x), some.y, some.weights)]
 
 
 def own_form(form: type[Form], x: Any, weights: Array) -> Form:

@@ -32,12 +32,12 @@ class Outside:
         The least and the greatest value of each column in the fit; infinite for codes of levels.
     ends : array, 2 × d
         Where members are asked last: near what was seen.
+    scale : array of d
+        Standard deviations of the columns, the unit of distances.
     slopes : array, 2 × d × C
         Change of the scores per unit of distance beyond the ends.
     doubts : array, 2 × d × C
         Standard deviation per unit of distance beyond what was seen.
-    scale : array of d
-        Standard deviations of the columns.
     bounds : array, 2 × C
         Scores of rows beyond the ends stay between these.
     usual : array of C
@@ -46,14 +46,15 @@ class Outside:
 
     seen: Array
     ends: Array
+    scale: Array
     slopes: Array
     doubts: Array
-    scale: Array
     bounds: Array
     usual: Array
 
     def scores(self, members: list[Member], x: Any) -> Array:
         """The scores of the model, n × C."""
+        x = self._comparable(x)
         inner = held_between(x, self.ends)
         scores = mixed_scores(members, inner)
         return scores if inner is x else self.continued(scores, x, inner)
@@ -69,14 +70,15 @@ class Outside:
 
     def nearest(self, x: Any) -> Any:
         """The rows, each value held between those that were seen."""
-        return held_between(x, self.seen)
+        return held_between(self._comparable(x), self.seen)
 
     def doubt(self, members: list[Member], x: Any) -> Array | None:
         """Standard deviation that comes on top for rows beyond what was seen, n × C; None: no row.
 
         It grows with the distance, and with how much the members disagree.
         """
-        near = self.nearest(x)
+        x = self._comparable(x)
+        near = held_between(x, self.seen)
         if near is x:
             return None
         below, above = self._beyond(x, near)
@@ -84,7 +86,7 @@ class Outside:
         unit = np.maximum(np.abs(spread).max(axis=0), self.doubts.max(axis=(0, 1)))
         unit = np.where(unit > 0, unit, 1.0)  # squares of very large or small numbers are lost
         doubts, spread, usual = self.doubts / unit, spread / unit, self.usual / unit
-        distance = ((below + above) / self._unit).max(axis=1, keepdims=True)
+        distance = (below + above).max(axis=1, keepdims=True)
         more = rules.SPREAD_DOUBT * np.maximum(spread**2 - usual**2, 0)
         variance = np.minimum(distance / _HAND_OVER, 1.0) * more
         variance += below**2 @ doubts[0] ** 2 + above**2 @ doubts[1] ** 2
@@ -95,8 +97,8 @@ class Outside:
 
         The last number is that of rows which do so in any column.
         """
-        edges = self.seen + np.array([[-1.0], [1.0]]) * self.scale
-        near = held_between(x, edges)
+        x = self._comparable(x)
+        near = held_between(x, self.seen + np.array([[-1.0], [1.0]]) * self.scale)
         if near is x:
             return np.zeros(x.shape[1] + 1, np.intp)
         moved = np.asarray((x != near).toarray() if sparse.issparse(x) else x != near)
@@ -128,14 +130,20 @@ class Outside:
         )
 
     @property
-    def _unit(self) -> Array:
+    def unit(self) -> Array:
+        """That of distances in each column."""
         return np.where(self.scale > 0, self.scale, 1.0)
+
+    def _comparable(self, x: Any) -> Any:
+        """Rows as they are; sparse ones are made dense where 0 is outside of a column's range."""
+        return x.toarray() if sparse.issparse(x) and (self.seen * [[1], [-1]] > 0).any() else x
 
     def _beyond(self, x: Any, inner: Any) -> tuple[Array, Array]:
         """Distances below and above the nearest rows, n × d."""
         apart = (x - inner).toarray() if sparse.issparse(x) else np.asarray(x, np.float64) - inner
-        most = FARTHEST * self._unit
-        return np.clip(-apart, 0, most), np.clip(apart, 0, most)
+        with np.errstate(over="ignore"):
+            apart = np.clip(apart / self.unit, -FARTHEST, FARTHEST)
+        return np.maximum(-apart, 0), np.maximum(apart, 0)
 
 
 def score_spread(members: list[Member], x: Any) -> Array:

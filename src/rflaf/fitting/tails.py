@@ -20,6 +20,7 @@ from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.members import Member, teams_of
 from rflaf.fitting.outside import Outside, held_between, score_spread, value_range
 from rflaf.fitting.task import Task
+from rflaf.inputs.scaling import column_moments
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import features, project
 from rflaf.solvers.linalg import solve_positive
@@ -33,22 +34,14 @@ def plain_outside(x: Any, weights: Array, coded: Any, outputs: int) -> Outside:
     """Members are asked a little beyond what was seen, and the model stays as it is there."""
     seen = value_range(x)
     d = x.shape[1]
-    if sparse.issparse(x):
-        scale = np.zeros(d)
-    else:
-        share = weights / weights.sum()
-        middle = np.asarray(x[0], np.float64)
-        apart = np.asarray(x, np.float64) - middle
-        with np.errstate(over="ignore", invalid="ignore"):
-            scale = np.sqrt(np.maximum(share @ apart**2 - (share @ apart) ** 2, 0))
-        scale = np.where(np.isfinite(scale), scale, np.ptp(seen, axis=0))
+    scale = column_moments(x, weights)[1]
     if coded is not None:
         seen[0, coded.columns], seen[1, coded.columns] = -np.inf, np.inf
     free = rules.USUAL_FREE * scale
     everywhere = np.array([[-np.inf], [np.inf]]) * np.ones(outputs)
     ends = np.array([seen[0] - free, seen[1] + free])
     slopes, doubts = np.zeros((2, 2, d, outputs))
-    return Outside(seen, ends, slopes, doubts, scale, everywhere, np.zeros(outputs))
+    return Outside(seen, ends, scale, slopes, doubts, everywhere, np.zeros(outputs))
 
 
 def learn_outside(
@@ -89,7 +82,8 @@ def learn_outside(
         if end is None:
             end = outside.seen[side, j] + (-1, 1)[side] * tail.free * outside.scale[j]
         outside.ends[side, j] = end
-        outside.slopes[side, j], outside.doubts[side, j] = tail.slope, tail.doubt
+        unit = outside.scale[j]
+        outside.slopes[side, j], outside.doubts[side, j] = unit * tail.slope, unit * tail.doubt
 
     parallel(learn, len(sides))
     return _checked(outside, task, known, weights, scores)

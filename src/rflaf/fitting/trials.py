@@ -166,7 +166,7 @@ class Trials:
             for rows in (given, judge)
         )
         m = min(task.settings.components, rules.TRIAL_FEATURES)
-        w = draw_layer(task.settings, fit.x, m, rng, np.float32)
+        w = draw_layer(task.settings, fit, m, rng, np.float32)
         return Trial(
             Problem(fit, w, own.scales), Sketch(fit, held_out, w), member.first.unit, task, rng
         )

@@ -44,8 +44,12 @@ def add_scores(graph: Graph, model: Any, x: str) -> str:
     inner = graph.add("Min", graph.add("Max", x, low), high)
     scores = _add_mixed(graph, model.members_, inner, width)
     above, below = (graph.add("Sub", *pair) for pair in ((x, inner), (inner, x)))
-    most = FARTHEST * np.where(outside.scale > 0, outside.scale, 1.0)
-    beyond = [graph.add("Min", graph.add("Relu", each), most) for each in (below, above)]
+    beyond = [
+        graph.add(
+            "Min", graph.add("Relu", graph.add("Div", each, outside.unit)), np.float64(FARTHEST)
+        )
+        for each in (below, above)
+    ]
     lines = [graph.add("MatMul", each, slopes) for each, slopes in zip(beyond, outside.slopes)]
     taken_on = graph.add("Add", scores, graph.add("Add", *lines))
     taken_on = graph.add("Min", graph.add("Max", taken_on, outside.bounds[0]), outside.bounds[1])

@@ -11,12 +11,14 @@ from rflaf.rows.protocol import Block, Rows, Tally
 from rflaf.rows.sample import Sample
 from rflaf.rows.sources import Arrays, Blocks, Source
 from rflaf.rows.streamed import SourceRows
+from rflaf.rows.units import InUnits
 
 __all__ = [
     "ArrayRows",
     "Arrays",
     "Block",
     "Blocks",
+    "InUnits",
     "Parquet",
     "Rows",
     "Sample",

@@ -61,6 +61,8 @@ class Sample:
         What decides on their folds.
     numbers : array of int
         Of the rows among all.
+    heaviest : float
+        The largest weight of all rows.
     seen, used : int
         Rows read, and those of them with a positive weight.
     whole : bool
@@ -78,6 +80,7 @@ class Sample:
     used: int
     whole: bool
     tally: Any = None
+    heaviest: float = 1.0
 
     @property
     def width(self) -> int:
@@ -176,7 +179,8 @@ class SampleDraw:
         check_heaviest(self._heaviest, LIGHTEST)
         x, y, weights, keys, numbers, _ = self.piece()
         whole = len(keys) == self.used
-        return Sample(x, y, weights, keys, numbers, self.seen, self.used, whole, self.tally)
+        counts = self.seen, self.used, whole, self.tally, self._heaviest
+        return Sample(x, y, weights, keys, numbers, *counts)
 
 
 def check_heaviest(largest: float, least: float = 0.0) -> None:

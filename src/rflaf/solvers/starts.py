@@ -99,16 +99,30 @@ def compiled(basis: Any, a: Float64) -> fused.Sigma:
 
 
 def start_on_sketch(
-    sketch: Sketch, basis: Any, kind: Kind, settings: LearnSettings, scales: Array | None
+    sketch: Sketch,
+    basis: Any,
+    kind: Kind,
+    settings: LearnSettings,
+    scales: Array | None,
+    shares: Array | None = None,
 ) -> Learned:
-    """The best of a few activations, scales and penalties, judged on one small sketch."""
+    """The best of a few activations, scales and penalties, judged on one small sketch.
+
+    `shares` is what screening says of the inputs.
+    """
     alphas = _ALPHAS if settings.alpha is None else np.array([settings.alpha])
+    d, given = sketch.fit.x.shape[1], settings.coefficients
     best, chosen, at = np.inf, None, len(alphas) // 2
-    for a, metric in _candidates(basis, settings.coefficients, kind, sketch.fit.x.shape[1], scales):
-        ridge, _ = sketch_ridge(compiled(basis, a), metric, sketch, settings.fit_intercept)
-        place, loss = lowest(ridge.loss, alphas, at)
-        if chosen is None or loss < best:
-            best, chosen, at = loss, Learned(a, metric, float(alphas[place])), place
+    for metrics, gain in (
+        (_even_metrics(d, scales), 1.0),
+        (_screened(shares), rules.SCREENED_GAIN),
+    ):
+        least = gain * best if np.isfinite(best) else np.inf
+        for a, metric in _candidates(basis, given, kind, metrics):
+            ridge, _ = sketch_ridge(compiled(basis, a), metric, sketch, settings.fit_intercept)
+            place, loss = lowest(ridge.loss, alphas, at)
+            if chosen is None or loss < min(best, least):
+                best, chosen, at = loss, Learned(a, metric, float(alphas[place])), place
     assert chosen is not None
     return chosen
 
@@ -124,7 +138,8 @@ def start_on_few_rows(problem: Problem, basis: Any, kind: Kind, settings: LearnS
     x, y, weights = _distinct_rows(x, np.asarray(y, np.float64), weights)
     w = problem.projection
     best, chosen = np.inf, None
-    for a, metric in _candidates(basis, settings.coefficients, kind, x.shape[1], problem.scales):
+    metrics = _even_metrics(x.shape[1], problem.scales)
+    for a, metric in _candidates(basis, settings.coefficients, kind, metrics):
         with np.errstate(over="ignore", invalid="ignore"):
             z = project(x, apply_metric(metric, w).astype(w.dtype))
             phi = fused.apply(compiled(basis, a), z, out=z).astype(np.float64)
@@ -231,18 +246,31 @@ def _gradient_products(sketch: Sketch, basis: Any, state: Learned, fit_intercept
     return total
 
 
+def _even_metrics(d: int, scales: Array | None) -> list[Float64]:
+    """The same scale for all inputs, and for all columns that they were made of."""
+    metrics = [np.full(d, rules.FILL / np.sqrt(max(d, 1)))]
+    if scales is not None and scales.max() > _UNEQUAL * scales.min():
+        relative = scales / scales.max()
+        metrics.append(relative * rules.FILL / np.linalg.norm(relative))
+    return metrics
+
+
+def _screened(shares: Array | None) -> list[Float64]:
+    """Scales by what screening says of the inputs."""
+    if shares is None:
+        return []
+    relative = np.maximum(np.sqrt(shares / shares.max()), rules.SCREENED_REST)
+    return [relative * rules.FILL / np.linalg.norm(relative)]
+
+
 def _candidates(
-    basis: Any, coefficients: Array | None, kind: Kind, d: int, scales: Array | None
+    basis: Any, coefficients: Array | None, kind: Kind, metrics: list[Float64]
 ) -> list[tuple[Float64, Float64]]:
     """Coefficients and metrics to start from.
 
     cos(f z) + sin(f z) gives the Gaussian kernel of bandwidth 1 / f: this is the usual choice of a
     bandwidth, as a place to start from.
     """
-    metrics = [np.full(d, rules.FILL / np.sqrt(max(d, 1)))]
-    if scales is not None and scales.max() > _UNEQUAL * scales.min():
-        relative = scales / scales.max()
-        metrics.append(relative * rules.FILL / np.linalg.norm(relative))
     if kind == "full":
         metrics = [np.diag(each) for each in metrics]
     if coefficients is None:

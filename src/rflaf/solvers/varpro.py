@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import rules
+from rflaf.fused import BinnedMatrix
 from rflaf.solvers.adam import Adam, penalty_gradient
 from rflaf.solvers.features import Workspace, apply_metric, as_array, project
+from rflaf.solvers.screening import screened
 from rflaf.solvers.sketches import Problem, Sampler, Size, held_out_loss, sketch_ridge
 from rflaf.solvers.starts import (
     Kind,
@@ -83,7 +85,9 @@ def learn_activation(
     if turns is None:
         turns = rules.TURNS if start is None and settings.max_iter else 0
     if start is None:
-        start = start_on_sketch(sampler.draw(first), basis, kind, settings, problem.scales)
+        seen = kind != "none" and not isinstance(rows.x, BinnedMatrix)
+        shares = screened(*problem.rows[1:4]) if seen else None
+        start = start_on_sketch(sampler.draw(first), basis, kind, settings, problem.scales, shares)
     state = start if settings.alpha is None else replace(start, alpha=settings.alpha)
     for _ in range(turns if kind != "none" else 0):
         state = turn_metric(sampler.draw(first), sampler.draw(first), basis, state, settings)
