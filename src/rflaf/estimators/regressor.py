@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from rflaf.activation import Activation
 from rflaf.bases import Basis
 from rflaf.estimators.base import Array, BaseRFLAF, spread_rows
 from rflaf.fitting import Fit
+from rflaf.fitting.noise import NoiseModel
 from rflaf.losses import LOSSES, Loss
 
 
@@ -151,6 +153,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseRFLAF._parameter_constraints,
         "loss": [StrOptions(set(LOSSES)), Loss],
+        "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
+        "power": [Interval(Real, 1, 2, closed="both")],
         "solver": [StrOptions({"auto", "ridge", "cg"})],
     }
 
@@ -159,6 +163,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         n_components: int | str = "auto",
         *,
         loss: str | Loss = "squared_error",
+        quantile: Any = 0.5,
+        power: float = 1.5,
         activation: str | Basis | Activation = "rbf",
         n_basis: int = 32,
         grid: tuple[float, float] = (-2.0, 2.0),
@@ -203,10 +209,15 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         self.verbose = verbose
         self.categorical_features = categorical_features
         self.loss = loss
+        self.quantile = quantile
+        self.power = power
         self.solver = solver
 
     def _loss(self) -> Loss:
-        return LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
+        if not isinstance(self.loss, str):
+            return self.loss
+        given = {"quantile": {"quantile": self.quantile}, "tweedie": {"power": self.power}}
+        return LOSSES[self.loss](**given.get(self.loss, {}))
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
@@ -293,9 +304,22 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         return self._shaped(np.concatenate([self._std(x) for x in self._input_blocks(X)]))
 
     def _std(self, x: Any) -> Array:
-        std = self.noise_model_.std(self.outside_.nearest(x))
-        doubt = self.outside_.doubt(self.members_, x)
+        std = self._noise().std(self.outside_.nearest(x))
+        doubt = self._doubt(x)
         return (std if doubt is None else np.hypot(std, doubt)).astype(self.dtype_)
+
+    def _noise(self) -> NoiseModel:
+        if self.noise_model_ is None:
+            raise ValueError(
+                "Standard deviations and intervals need one prediction per target. Got loss="
+                f"{self.loss_.name!r} with {self.loss_.outputs} predictions: take these."
+            )
+        return self.noise_model_
+
+    def _doubt(self, x: Any) -> Array | None:
+        """Standard deviation of predictions beyond the rows of the fit, n × C; None: no row."""
+        doubt = self.outside_.doubt(self.members_, x)
+        return None if doubt is None else self.loss_.moved(self._block_scores(x), doubt)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Array, Array]:
         """The ends of intervals that hold a share `coverage` of new observations.
@@ -319,17 +343,17 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         for x in self._input_blocks(X):
             middle = self.loss_.predict(self._block_scores(x)).reshape(x.shape[0], -1)
             width = self._width(x, coverage)
-            low.append((middle - width).astype(self.dtype_))
+            low.append(np.maximum(middle - width, self.loss_.lowest).astype(self.dtype_))
             high.append((middle + width).astype(self.dtype_))
         return self._shaped(np.concatenate(low)), self._shaped(np.concatenate(high))
 
     def _width(self, x: Any, coverage: float) -> Array:
         """How far an interval reaches; doubts beyond the rows of the fit widen it in proportion."""
-        near, doubt = self.outside_.nearest(x), self.outside_.doubt(self.members_, x)
-        width = self.noise_model_.width(near, coverage)
+        near, doubt = self.outside_.nearest(x), self._doubt(x)
+        width = self._noise().width(near, coverage)
         if doubt is None:
             return width
-        std = self.noise_model_.std(near)
+        std = self._noise().std(near)
         return width * np.hypot(1.0, doubt / np.where(std > 0, std, np.inf)) + doubt * (std <= 0)
 
     def _shaped(self, values: Array) -> Array:
