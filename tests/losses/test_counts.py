@@ -117,7 +117,7 @@ def test_few_rows():
 
 
 def test_groups():
-    """Rows of a group are nearly the same, so that rows of a known group tell all, and of others none."""
+    """Rows of a group are nearly the same: rows of a known group tell all, of others none."""
     rng = np.random.default_rng(0)
     group = np.repeat(np.arange(60), 10)
     inputs, mean = rng.standard_normal((60, 3))[group], np.exp(rng.standard_normal(60))[group]

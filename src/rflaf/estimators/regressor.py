@@ -32,8 +32,16 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     n_components : "auto" or int
         Random features, M, of each member. "auto": 500 up to 2,000 rows, 1,000 up to 10,000, 2,000
         up to 30,000, then 3,000.
-    loss : "squared_error" or Loss
-        What is minimised; a loss of one's own is described in `rflaf.losses`.
+    loss : str or Loss
+        What is minimised. "squared_error" predicts means; "huber" means that outliers hardly move;
+        "absolute_error" medians; "quantile" those of `quantile`; "poisson", "tweedie" and "gamma"
+        means of targets that are not negative (gamma: positive), as exponentials of the model.
+        A loss of one's own is described in `rflaf.losses`.
+    quantile : float or list of floats
+        With loss="quantile", which ones to predict, between 0 and 1. An increasing list gives a
+        column for each, and these never cross.
+    power : float
+        With loss="tweedie", the variance grows like the mean to this power: 1 is Poisson, 2 gamma.
     activation : str, Basis or Activation
         A basis to learn in ("rbf", "bspline", "chebyshev", "polynomial", or a Basis), a fixed
         activation ("relu", "cos", "tanh", ...), or an Activation to use as it is. Even ones ("cos",
@@ -58,7 +66,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         inputs. A single member is the plain model: some rows are kept aside to choose by, and the
         final v uses all rows.
     alpha : "auto" or float
-        Penalty: mean squared error of the target in units of its variance, plus alpha |v|².
+        Penalty: the mean loss plus alpha |v|², for squared error of targets in units of their
+        variance.
     solver : {"auto", "ridge", "cg"}
         "ridge": as above, v exactly, by normal equations, which take M² numbers. "cg": v by
         preconditioned conjugate gradients with features computed on the fly, for M of 10,000 and
@@ -128,7 +137,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         For each row the weighted prediction of those members that have not seen it (NaN: all
         have). None where the rows are too many to keep.
     oof_score_ : float
-        Their score, R² for squared error. These rows have chosen the form of the inputs, the
+        Their score: R² for squared error, D², the share of the constant's loss that is gone, for
+        others. These rows have chosen the form of the inputs, the
         penalty and the weights of the teams, and nothing else of what predicts them.
     feature_importances_ : array of d
         How far predictions move when an input is shuffled, summing to one; for a column that became
@@ -136,8 +146,9 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     encoder_ : ColumnEncoder or None
         What became of the columns: see `rflaf.inputs`. None for sparse matrices and sources.
     noise_ : float or array of C
-        Standard deviation of the target about predictions of rows that were not learned from.
-    noise_model_ : NoiseModel
+        Standard deviation of the target about predictions of rows that were not learned from; None
+        for several quantiles.
+    noise_model_ : NoiseModel or None
         The same as a function of the inputs, for `return_std` and `predict_interval`.
 
     Examples

@@ -16,9 +16,14 @@ _LARGEST = 1e300  # of the targets: a model of larger ones might not be finite
 
 
 def check_numbers(y: Any) -> Array:
-    """Targets as float64; whoever has the rows says where one is not finite."""
+    """Targets as float64; whoever has the rows says if there are none, or NaN among them."""
     return check_array(
-        y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y"
+        y,
+        ensure_2d=False,
+        dtype=np.float64,
+        ensure_all_finite=False,
+        ensure_min_samples=0,
+        input_name="y",
     )
 
 
