@@ -254,7 +254,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         >>> from rflaf import RFLAFRegressor
         >>> rng = np.random.default_rng(0)
         >>> patient = np.repeat(np.arange(40), 10)
-        >>> X = rng.standard_normal((40, 3))[patient]  # the same in all rows of a patient
+        >>> X = rng.standard_normal((40, 3))[patient]  # nearly the same in all rows of a patient
+        >>> X += 0.01 * rng.standard_normal(X.shape)
         >>> y = rng.standard_normal(40)[patient] + 0.1 * rng.standard_normal(400)
         >>> model = RFLAFRegressor(50, random_state=0)
         >>> bool(model.fit(X, y).oof_score_ > 0.5)  # patients that it knows
