@@ -96,6 +96,22 @@ def test_frames(client, rows, tmp_path):
         model.predict(frames[["b", "a", "c"]]).compute()
 
 
+@pytest.mark.parametrize(
+    "given",
+    [{"loss": "poisson"}, {"loss": "gamma"}, {"loss": "quantile", "quantile": [0.1, 0.5, 0.9]}],
+    ids=lambda given: given["loss"],
+)
+def test_other_losses(given, client, rows):
+    X, y, weights = rows
+    target = np.exp(y)
+    options = {**OPTIONS, "alpha": 1e-2, **given}
+    plain = RFLAFRegressor(**options).fit(X, target, sample_weight=weights)
+    model = DaskRFLAFRegressor(**options).fit(uneven(X), uneven(target), uneven(weights))
+    prediction, expected = model.predict(uneven(X)).compute(), plain.predict(X)
+    assert prediction.shape == expected.shape
+    np.testing.assert_allclose(prediction, expected, atol=1e-3 * np.ptp(target))
+
+
 @pytest.mark.parametrize("alpha", [1e-2, 1e-4, "auto"])
 @pytest.mark.parametrize("names", [["in", "outside"], [3, 1, 7]])
 def test_classes(names, alpha, client, rows):

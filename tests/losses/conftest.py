@@ -6,9 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from rflaf.losses import Logistic, Loss, SquaredError
+from rflaf.losses import (
+    AbsoluteError,
+    Gamma,
+    Huber,
+    Logistic,
+    Loss,
+    Poisson,
+    Quantile,
+    SquaredError,
+    Tweedie,
+)
 from rflaf.rows import ArrayRows
-from tests.losses.test_new_loss import Poisson
 
 
 @dataclass(frozen=True)
@@ -23,6 +32,8 @@ class LossCase:
         From targets as the loss takes them to the scores whose prediction they are.
     bad : list of (targets, regular expression)
         With what the error says.
+    exact : bool
+        Whether the curvature is the second derivative, and not a bound of it.
     """
 
     name: str
@@ -30,11 +41,14 @@ class LossCase:
     targets: Callable[[Any, Any], Any]
     perfect: Callable[[Any], Any]
     bad: list[tuple[Any, str]]
+    exact: bool = True
 
     def opened(self, y, weights=None, fit_intercept=True):
         """The loss for a fit to some targets, which are checked and counted as a fit does it."""
         weights = np.ones(len(y)) if weights is None else weights
-        rows = ArrayRows(np.zeros((len(y), 1)), self.loss.check(y), weights)
+        checked = self.loss.check(y)
+        self.loss.check_values(checked)
+        rows = ArrayRows(np.zeros((len(y), 1)), checked, weights)
         sample = rows.sample(lambda x: len(y), 0, self.loss.tally)
         return self.loss.opened(sample, fit_intercept)
 
@@ -69,6 +83,26 @@ def counts(signals, rng):
     return rng.poisson(20 * np.exp(np.sin(3 * signals[:, 0]))).astype(float)
 
 
+def heavy_tails(signals, rng):
+    return 7 * np.sin(3 * signals[:, 0]) + rng.standard_t(1.5, len(signals))
+
+
+def positive(signals, rng):
+    return 1e5 * np.exp(2 * signals[:, 0]) * rng.gamma(2.0, size=len(signals))
+
+
+def claims(signals, rng):
+    return positive(signals, rng) * (rng.random(len(signals)) < 0.4)
+
+
+def same(target):
+    return target
+
+
+def logs(target):
+    return np.log(np.maximum(target, 1e-30))[:, None]
+
+
 def sure(count):
     return lambda codes: 50 * (np.eye(count)[codes] if count > 2 else 2.0 * codes[:, None] - 1)
 
@@ -77,6 +111,13 @@ NO_NUMBERS = [
     (["a", "b"], "could not convert string to float"),
     ([1.0, 1e301], "'y' must lie between -1e\\+300 and 1e\\+300. Got 1e\\+301"),
     (np.zeros((2, 2, 2)), "Found array with dim 3"),
+]
+ONE_TARGET = [*NO_NUMBERS, (np.zeros((3, 2)), "takes one target per row. Got 'y' of shape")]
+NO_COUNTS = [
+    ([1.0, 3.0, -2.0], "loss='[a-z]+' takes .* Got -2 in row 2"),
+    ([0.0, 0.0], "loss='[a-z]+' takes (some )?positive targets. Got"),
+    (np.zeros((3, 2)), "takes one target per row"),
+    ([1.0, 1e301], "Got 1e\\+301"),
 ]
 NO_LABELS = [
     (np.array(["a", None, "b"], object), "missing classes"),
@@ -87,17 +128,21 @@ NO_LABELS = [
 TWO, FOUR = labels("no", "yes"), labels("a", "b", "c", "d")
 
 ALL_LOSSES = [
-    LossCase("squared error", SquaredError(), numbers, lambda target: target, NO_NUMBERS),
-    LossCase("two targets", SquaredError(), pairs_of_numbers, lambda target: target, NO_NUMBERS),
+    LossCase("squared error", SquaredError(), numbers, same, NO_NUMBERS),
+    LossCase("two targets", SquaredError(), pairs_of_numbers, same, NO_NUMBERS),
     LossCase("two classes", Logistic(), TWO, sure(2), NO_LABELS),
     LossCase("four classes", Logistic(), FOUR, sure(4), NO_LABELS),
     LossCase("class weights", Logistic({"a": 3.0, "c": 0.5}), FOUR, sure(4), NO_LABELS),
     LossCase("balanced", Logistic("balanced"), TWO, sure(2), NO_LABELS),
+    LossCase("absolute error", AbsoluteError(), heavy_tails, same, NO_NUMBERS, exact=False),
+    LossCase("huber", Huber(), heavy_tails, same, NO_NUMBERS, exact=False),
+    LossCase("two by huber", Huber(), pairs_of_numbers, same, NO_NUMBERS, exact=False),
+    LossCase("a quantile", Quantile(quantile=0.9), heavy_tails, same, ONE_TARGET, exact=False),
     LossCase(
-        "counts",
-        Poisson(),
-        counts,
-        lambda target: np.log(np.maximum(target, 1e-30))[:, None],
-        [([1.0, -2.0], "must not be negative. Got -2"), ([0.0, 0.0], "must not all be zero")],
+        "quantiles", Quantile(quantile=(0.1, 0.5, 0.8)), heavy_tails, same, ONE_TARGET, exact=False
     ),
+    LossCase("counts", Poisson(), counts, logs, NO_COUNTS),
+    LossCase("tweedie", Tweedie(power=1.3), claims, logs, NO_COUNTS),
+    LossCase("tweedie of power 1", Tweedie(power=1), counts, logs, NO_COUNTS),
+    LossCase("gamma", Gamma(), positive, logs, [*NO_COUNTS, ([1.0, 0.0], "Got 0 in row 1")]),
 ]

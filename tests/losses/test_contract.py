@@ -38,8 +38,10 @@ def test_slopes_are_those_of_the_value(case, seed, size):
     for c in range(loss.outputs):
         move = along(loss.outputs, c)
         up, down = (loss.slopes(scores + sign * move, target)[0] for sign in (1, -1))
-        scale = 1 + np.abs(value).max()
-        np.testing.assert_allclose((up - down) / (2 * STEP), slope[:, c], atol=1e-7 * scale)
+        atol = 1e-7 * (1 + np.abs(value).max())
+        if not case.exact:  # there are corners in the slope
+            atol += STEP * loss.curvature(scores, target).max()
+        np.testing.assert_allclose((up - down) / (2 * STEP), slope[:, c], atol=atol, rtol=1e-6)
 
 
 @every_loss
@@ -52,8 +54,12 @@ def test_the_curvature_is_the_slope_of_the_slopes(case, seed, size):
     for c in range(loss.outputs):
         move = along(loss.outputs, c)
         up, down = (loss.slopes(scores + sign * move, target)[1][:, c] for sign in (1, -1))
-        scale = 1 + curvature.max()
-        np.testing.assert_allclose((up - down) / (2 * STEP), curvature[:, c], atol=1e-7 * scale)
+        found, atol = (up - down) / (2 * STEP), 1e-7 * (1 + curvature.max())
+        if case.exact:
+            np.testing.assert_allclose(found, curvature[:, c], atol=atol)
+        else:
+            assert (found >= -atol).all()
+            assert (found <= curvature[:, c] * (1 + 1e-4) + atol).all()
 
 
 @every_loss
@@ -67,6 +73,18 @@ def test_the_quadratic_model_touches_the_loss(case, seed, size):
     scale = np.abs(slope).max() + 1e-12
     np.testing.assert_allclose(2 * bend[:, None] * (scores - response), slope, atol=1e-6 * scale)
     np.testing.assert_allclose(2 * bend, curvature, rtol=1e-9, atol=1e-9)
+
+
+@every_loss
+@given(seed=seeds, size=sizes)
+def test_a_parabola_in_place_of_the_curvature_lies_above_the_loss(case, seed, size):
+    loss, scores, target, _ = random_scores(case, size, seed)
+    if case.exact:
+        return
+    value, slope = loss.slopes(scores, target)
+    step = np.random.default_rng(seed + 1).standard_normal(scores.shape)
+    bound = value + np.sum(slope * step + loss.curvature(scores, target) * step**2 / 2, axis=1)
+    assert (loss.slopes(scores + step, target)[0] <= bound + 1e-9 * (1 + np.abs(bound))).all()
 
 
 @every_loss
@@ -101,7 +119,8 @@ def test_a_row_of_weight_two_is_two_rows(case, seed, size):
         weighted = measure(scores, target, weights)
         assert weighted == pytest.approx(measure(scores[twice], target[twice], np.ones(40)))
     one, other = loss.constant(target, weights), loss.constant(target[twice], np.ones(40))
-    np.testing.assert_allclose(one, other, atol=1e-12)
+    # where a median lies between two rows, it is as near to zero as may be
+    np.testing.assert_allclose(one, other, atol=1e-12 if case.exact else 1e-5)
 
 
 @every_loss
@@ -157,10 +176,14 @@ def test_perfect_scores_predict_the_targets(case):
     assert loss.score(scores, target, weights) == pytest.approx(1)
     in_units = loss.in_units(np.zeros(1), scores)[1]
     prediction = loss.predict(in_units)
+    if not loss.single and y.ndim == 1:  # several quantiles of one target
+        np.testing.assert_allclose(prediction, np.tile(y[:, None], loss.outputs), atol=1e-9)
+        assert loss.residuals(in_units, y) is None
+        return
     assert prediction.shape == y.shape
     assert loss.single == (y.ndim == 1)
     if y.dtype.kind == "f":
-        np.testing.assert_allclose(prediction, y, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(prediction, y, rtol=1e-9, atol=1e-9 * np.abs(y).max())
         np.testing.assert_allclose(loss.residuals(in_units, y), 0, atol=1e-6 * np.abs(y).max())
     else:
         np.testing.assert_array_equal(prediction, y)

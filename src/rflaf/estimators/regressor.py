@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from rflaf.activation import Activation
 from rflaf.bases import Basis
 from rflaf.estimators.base import Array, BaseRFLAF, spread_rows
 from rflaf.fitting import Fit
+from rflaf.fitting.noise import NoiseModel
 from rflaf.losses import LOSSES, Loss
 
 
@@ -30,8 +32,16 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     n_components : "auto" or int
         Random features, M, of each member. "auto": 500 up to 2,000 rows, 1,000 up to 10,000, 2,000
         up to 30,000, then 3,000.
-    loss : "squared_error" or Loss
-        What is minimised; a loss of one's own is described in `rflaf.losses`.
+    loss : str or Loss
+        What is minimised. "squared_error" predicts means; "huber" means that outliers hardly move;
+        "absolute_error" medians; "quantile" those of `quantile`; "poisson", "tweedie" and "gamma"
+        means of targets that are not negative (gamma: positive), as exponentials of the model.
+        A loss of one's own is described in `rflaf.losses`.
+    quantile : float or list of floats
+        With loss="quantile", which ones to predict, between 0 and 1. An increasing list gives a
+        column for each, and these never cross.
+    power : float
+        With loss="tweedie", the variance grows like the mean to this power: 1 is Poisson, 2 gamma.
     activation : str, Basis or Activation
         A basis to learn in ("rbf", "bspline", "chebyshev", "polynomial", or a Basis), a fixed
         activation ("relu", "cos", "tanh", ...), or an Activation to use as it is. Even ones ("cos",
@@ -56,7 +66,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         inputs. A single member is the plain model: some rows are kept aside to choose by, and the
         final v uses all rows.
     alpha : "auto" or float
-        Penalty: mean squared error of the target in units of its variance, plus alpha |v|².
+        Penalty: the mean loss plus alpha |v|², for squared error of targets in units of their
+        variance.
     solver : {"auto", "ridge", "cg"}
         "ridge": as above, v exactly, by normal equations, which take M² numbers. "cg": v by
         preconditioned conjugate gradients with features computed on the fly, for M of 10,000 and
@@ -126,7 +137,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         For each row the weighted prediction of those members that have not seen it (NaN: all
         have). None where the rows are too many to keep.
     oof_score_ : float
-        Their score, R² for squared error. These rows have chosen the form of the inputs, the
+        Their score: R² for squared error, D², the share of the constant's loss that is gone, for
+        others. These rows have chosen the form of the inputs, the
         penalty and the weights of the teams, and nothing else of what predicts them.
     feature_importances_ : array of d
         How far predictions move when an input is shuffled, summing to one; for a column that became
@@ -134,8 +146,9 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     encoder_ : ColumnEncoder or None
         What became of the columns: see `rflaf.inputs`. None for sparse matrices and sources.
     noise_ : float or array of C
-        Standard deviation of the target about predictions of rows that were not learned from.
-    noise_model_ : NoiseModel
+        Standard deviation of the target about predictions of rows that were not learned from; None
+        for several quantiles.
+    noise_model_ : NoiseModel or None
         The same as a function of the inputs, for `return_std` and `predict_interval`.
 
     Examples
@@ -151,6 +164,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseRFLAF._parameter_constraints,
         "loss": [StrOptions(set(LOSSES)), Loss],
+        "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
+        "power": [Interval(Real, 1, 2, closed="both")],
         "solver": [StrOptions({"auto", "ridge", "cg"})],
     }
 
@@ -159,6 +174,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         n_components: int | str = "auto",
         *,
         loss: str | Loss = "squared_error",
+        quantile: Any = 0.5,
+        power: float = 1.5,
         activation: str | Basis | Activation = "rbf",
         n_basis: int = 32,
         grid: tuple[float, float] = (-2.0, 2.0),
@@ -203,10 +220,15 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         self.verbose = verbose
         self.categorical_features = categorical_features
         self.loss = loss
+        self.quantile = quantile
+        self.power = power
         self.solver = solver
 
     def _loss(self) -> Loss:
-        return LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
+        if not isinstance(self.loss, str):
+            return self.loss
+        given = {"quantile": {"quantile": self.quantile}, "tweedie": {"power": self.power}}
+        return LOSSES[self.loss](**given.get(self.loss, {}))
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
@@ -232,7 +254,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         >>> from rflaf import RFLAFRegressor
         >>> rng = np.random.default_rng(0)
         >>> patient = np.repeat(np.arange(40), 10)
-        >>> X = rng.standard_normal((40, 3))[patient]  # the same in all rows of a patient
+        >>> X = rng.standard_normal((40, 3))[patient]  # nearly the same in all rows of a patient
+        >>> X += 0.01 * rng.standard_normal(X.shape)
         >>> y = rng.standard_normal(40)[patient] + 0.1 * rng.standard_normal(400)
         >>> model = RFLAFRegressor(50, random_state=0)
         >>> bool(model.fit(X, y).oof_score_ > 0.5)  # patients that it knows
@@ -293,9 +316,22 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         return self._shaped(np.concatenate([self._std(x) for x in self._input_blocks(X)]))
 
     def _std(self, x: Any) -> Array:
-        std = self.noise_model_.std(self.outside_.nearest(x))
-        doubt = self.outside_.doubt(self.members_, x)
+        std = self._noise().std(self.outside_.nearest(x))
+        doubt = self._doubt(x)
         return (std if doubt is None else np.hypot(std, doubt)).astype(self.dtype_)
+
+    def _noise(self) -> NoiseModel:
+        if self.noise_model_ is None:
+            raise ValueError(
+                "Standard deviations and intervals need one prediction per target. Got loss="
+                f"{self.loss_.name!r} with {self.loss_.outputs} predictions: take these."
+            )
+        return self.noise_model_
+
+    def _doubt(self, x: Any) -> Array | None:
+        """Standard deviation of predictions beyond the rows of the fit, n × C; None: no row."""
+        doubt = self.outside_.doubt(self.members_, x)
+        return None if doubt is None else self.loss_.moved(self._block_scores(x), doubt)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Array, Array]:
         """The ends of intervals that hold a share `coverage` of new observations.
@@ -319,17 +355,17 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         for x in self._input_blocks(X):
             middle = self.loss_.predict(self._block_scores(x)).reshape(x.shape[0], -1)
             width = self._width(x, coverage)
-            low.append((middle - width).astype(self.dtype_))
+            low.append(np.maximum(middle - width, self.loss_.lowest).astype(self.dtype_))
             high.append((middle + width).astype(self.dtype_))
         return self._shaped(np.concatenate(low)), self._shaped(np.concatenate(high))
 
     def _width(self, x: Any, coverage: float) -> Array:
         """How far an interval reaches; doubts beyond the rows of the fit widen it in proportion."""
-        near, doubt = self.outside_.nearest(x), self.outside_.doubt(self.members_, x)
-        width = self.noise_model_.width(near, coverage)
+        near, doubt = self.outside_.nearest(x), self._doubt(x)
+        width = self._noise().width(near, coverage)
         if doubt is None:
             return width
-        std = self.noise_model_.std(near)
+        std = self._noise().std(near)
         return width * np.hypot(1.0, doubt / np.where(std > 0, std, np.inf)) + doubt * (std <= 0)
 
     def _shaped(self, values: Array) -> Array:

@@ -113,11 +113,13 @@ class InputCheck:
         self._first = False
         return x
 
-    def targets(self, y: Any) -> Array:
-        """Targets of some rows; predictions have their precision."""
+    def targets(self, y: Any, first: int = 0) -> Array:
+        """Targets of rows from number `first` on; predictions have their precision."""
         if getattr(y, "dtype", None) == np.float32:
             self.dtype = np.dtype(np.float32)
-        return self.loss.check(y)
+        target = self.loss.check(y)
+        self.loss.check_values(target, first)
+        return target
 
     def arrays(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         """All rows, checked at once, and encoded."""

@@ -44,11 +44,18 @@ class Loss(ABC):
     score_name: ClassVar[str]  # of what `score` measures
     quadratic: ClassVar[bool] = False  # one Newton step from anywhere is the solution
     reach: ClassVar[float] = 0.5  # beyond the fit's rows, in ranges of their scores
+    lowest: ClassVar[float] = -np.inf  # of what can be observed, where it is a number
     single: bool = True  # whether a prediction is one number, or label, per row
 
     @abstractmethod
     def check(self, y: Any) -> Array:
         """Targets of some rows as an array; an error says what is wrong with others."""
+
+    def check_values(self, y: Array, first: int = 0) -> None:  # noqa: B027 - most take any number
+        """An error that names a target which the loss does not take, and its row.
+
+        `first` is the number of the first row.
+        """
 
     def tally(self) -> Tally | None:
         """What counts targets while rows are read; None: nothing does."""
@@ -73,7 +80,11 @@ class Loss(ABC):
 
     @abstractmethod
     def curvature(self, scores: Float64, target: Array) -> Float64:
-        """The second derivative in each score, n × C."""
+        """The second derivative in each score, n × C.
+
+        Or, where that is zero for most rows, the curvature of a parabola to take steps by, which
+        touches the loss and lies above it.
+        """
 
     @abstractmethod
     def constant(self, target: Array, weights: Array) -> Float64:
@@ -121,6 +132,10 @@ class Loss(ABC):
         """Observed minus predicted, n × C, for the model's scores; None where there is no minus."""
         prediction = np.asarray(self.predict(scores), np.float64)
         return np.asarray(y, np.float64).reshape(len(y), -1) - prediction.reshape(len(y), -1)
+
+    def moved(self, scores: Array, by: Array) -> Array:
+        """How far predictions move where the model's scores move by a little, n × C."""
+        return by
 
     def export(self, graph: Any, scores: str) -> str:
         """What `predict` makes of a tensor of scores, n × C, as part of an ONNX graph."""

@@ -27,8 +27,8 @@ class BlockCheck(Protocol):
     def inputs(self, X: Any) -> Array:
         """X as an array of floats, with the columns of the first block. NaN may be in it."""
 
-    def targets(self, y: Any) -> Array:
-        """y as an array."""
+    def targets(self, y: Any, first: int = 0) -> Array:
+        """y, of rows from number `first` on, as an array."""
 
 
 class SourceRows(Rows):
@@ -148,7 +148,7 @@ class SourceRows(Rows):
             return x, np.zeros(rows), np.ones(rows)
         if y is None:
             raise ValueError(f"A fit needs blocks (X, y). Got X alone in {where}.")
-        target = self._check_block.targets(y)
+        target = self._check_block.targets(y, start)
         self._y_shape = self._y_shape or (-1, *target.shape[1:])
         weights = np.ones(rows) if weight is None else np.asarray(weight, np.float64)
         for name, part, shape in (("y", target, self._y_shape), ("weight", weights, (-1,))):

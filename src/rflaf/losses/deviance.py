@@ -1,0 +1,136 @@
+"""Counts, and other targets that are not negative: Poisson's, the gamma and Tweedie's deviance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, final
+
+import numpy as np
+from scipy.special import xlogy
+
+from rflaf.losses.base import Array, Float64, Loss
+from rflaf.losses.numbers import check_one_column, largest_size
+from rflaf.rows import Sample
+
+_RAREST = 1e-9  # mean of a fold without events, in units of that of all rows
+
+
+@dataclass(frozen=True)
+class Deviance(Loss):
+    """Half the unit deviance of a mean m = exp(score) with a variance in proportion to m^power.
+
+    Attributes
+    ----------
+    unit : float
+        The mean of the targets, in units of which they are.
+    power : float
+        1: Poisson; between 1 and 2: sums of gamma many as a count; 2: gamma.
+    """
+
+    unit: float = 1.0
+    power: float = field(default=1.0, init=False)
+
+    score_name = "D²"
+    lowest = 0.0
+    outputs = 1
+
+    def check(self, y: Any) -> Array:
+        return check_one_column(self.name, y)
+
+    def check_values(self, y: Array, first: int = 0) -> None:
+        bad = y <= 0 if self.power >= 2 else y < 0
+        if bad.any():
+            row = int(np.argmax(bad))
+            what = "positive targets" if self.power >= 2 else "targets that are not negative"
+            raise ValueError(
+                f"loss={self.name!r} takes {what}. Got {y[row]:g} in row {first + row}."
+            )
+
+    def opened(self, sample: Sample, fit_intercept: bool) -> Deviance:
+        largest = float(largest_size(sample.y))
+        if not largest > 0:
+            raise ValueError(f"loss={self.name!r} takes some positive targets. Got only zeros.")
+        mean = largest * float(np.average(sample.y / largest, weights=sample.weights))
+        return replace(self, unit=mean if fit_intercept else 1.0)
+
+    def encode(self, y: Array, weights: Array) -> tuple[Array, Array]:
+        return y / self.unit, weights
+
+    def slopes(self, scores: Float64, target: Array) -> tuple[Float64, Float64]:
+        score, power = scores[:, 0], self.power
+        with np.errstate(over="ignore"):
+            mean, rest = np.exp((2 - power) * score), target * np.exp((1 - power) * score)
+        if power == 1:
+            value = mean - target + xlogy(target, target) - target * score
+        elif power == 2:
+            value = rest - 1 - np.log(target) + score
+        else:
+            least = target ** (2 - power) / ((2 - power) * (power - 1))
+            value = mean / (2 - power) + rest / (power - 1) - least
+        return value, (mean - rest)[:, None]
+
+    def curvature(self, scores: Float64, target: Array) -> Float64:
+        with np.errstate(over="ignore"):
+            mean = (2 - self.power) * np.exp((2 - self.power) * scores)
+            return mean + (self.power - 1) * target[:, None] * np.exp((1 - self.power) * scores)
+
+    def constant(self, target: Array, weights: Array) -> Float64:
+        mean = np.average(target, weights=weights, keepdims=True)
+        return np.log(np.maximum(mean, _RAREST))
+
+    def in_units(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+        return coef, intercept + np.log(self.unit)
+
+    def predict(self, scores: Array) -> Array:
+        return np.exp(scores[:, 0])
+
+    def moved(self, scores: Array, by: Array) -> Array:
+        return np.exp(scores) * np.expm1(by)
+
+    def score(self, scores: Float64, target: Array, weights: Array) -> float:
+        """How much lower the deviance is than that of the mean."""
+        plain = np.broadcast_to(self.constant(target, weights), scores.shape)
+        most = self.value(plain, target, weights)
+        return 1 - self.value(scores, target, weights) / most if most > 0 else 0.0
+
+    def export(self, graph: Any, scores: str) -> str:
+        return str(graph.add("Exp", scores))
+
+
+@final
+@dataclass(frozen=True)
+class Poisson(Deviance):
+    """exp(score) - target score, but for a constant: for counts, and rates weighted by exposure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rflaf.losses import Poisson
+    >>> value, slope = Poisson().slopes(np.zeros((2, 1)), np.array([1.0, 3.0]))
+    >>> value.round(3).tolist(), slope.tolist()
+    ([0.0, 1.296], [[0.0], [-2.0]])
+    """
+
+    power: float = field(default=1.0, init=False)
+
+    name = "poisson"
+
+
+@final
+@dataclass(frozen=True)
+class Gamma(Deviance):
+    """score + target exp(-score), but for a constant: for positive targets and relative errors."""
+
+    power: float = field(default=2.0, init=False)
+
+    name = "gamma"
+
+
+@final
+@dataclass(frozen=True)
+class Tweedie(Deviance):
+    """For sums of claims and the like: many zeros, and positive targets beside them."""
+
+    power: float = 1.5
+
+    name = "tweedie"
