@@ -60,12 +60,17 @@ class Outside:
 
     def continued(self, scores: Array, x: Any, inner: Any) -> Array:
         """Scores at the nearest rows between the ends, taken on to the rows themselves."""
-        below, above = self._beyond(x, inner)
+        below, above = self.beyond(x, inner)
         outside = np.flatnonzero((below + above).any(axis=1))
         shift = below[outside] @ self.slopes[0] + above[outside] @ self.slopes[1]
         scores = scores.copy()
         scores[outside] = np.clip(scores[outside] + shift, *self.bounds)
         return scores
+
+    def lines(self, x: Any, inner: Any) -> Array:
+        """What the straight line of each column adds, n × d × C; bounds are left out."""
+        below, above = self.beyond(x, inner)
+        return below[:, :, None] * self.slopes[0] + above[:, :, None] * self.slopes[1]
 
     def nearest(self, x: Any) -> Any:
         """The rows, each value held between those that were seen."""
@@ -79,7 +84,7 @@ class Outside:
         near = self.nearest(x)
         if near is x:
             return None
-        below, above = self._beyond(x, near)
+        below, above = self.beyond(x, near)
         spread = score_spread(members, held_between(x, self.ends))
         unit = np.maximum(np.abs(spread).max(axis=0), self.doubts.max(axis=(0, 1)))
         unit = np.where(unit > 0, unit, 1.0)  # squares of very large or small numbers are lost
@@ -128,13 +133,18 @@ class Outside:
         )
 
     @property
+    def farthest(self) -> Array:
+        """How far the line of each column is followed."""
+        return FARTHEST * self._unit
+
+    @property
     def _unit(self) -> Array:
         return np.where(self.scale > 0, self.scale, 1.0)
 
-    def _beyond(self, x: Any, inner: Any) -> tuple[Array, Array]:
+    def beyond(self, x: Any, inner: Any) -> tuple[Array, Array]:
         """Distances below and above the nearest rows, n × d."""
         apart = (x - inner).toarray() if sparse.issparse(x) else np.asarray(x, np.float64) - inner
-        most = FARTHEST * self._unit
+        most = self.farthest
         return np.clip(-apart, 0, most), np.clip(apart, 0, most)
 
 
