@@ -66,6 +66,33 @@ def test_fit_predict_inspect(here):
     assert not list(here.glob(".*"))  # nothing temporary is left
 
 
+def test_explain(here):
+    fit_small()
+    said = run("explain", "model.skops", "train.csv", "--out", "why.csv").output
+    assert "Attributions of" in said
+    found, rows = pd.read_csv("why.csv"), pd.read_csv("train.csv")
+    model = rflaf.load("model.skops")
+    assert list(found) == ["base", *model.columns]
+    np.testing.assert_allclose(found.sum(axis=1), model.predict(rows), rtol=1e-6)
+    err = run("explain", "model.skops", "train.csv", "--out", "train.csv", code=1).stderr
+    assert "would be replaced" in err
+
+
+def test_explain_has_a_row_per_class(here):
+    frame = pd.read_csv("train.csv")
+    frame["y"] = np.array(["a", "b", "c"])[pd.qcut(frame["y"], 3, labels=False)]
+    frame.to_csv("three.csv", index=False)
+    fit_small(source="three.csv")
+    run("explain", "model.skops", "three.csv")
+    found = pd.read_csv("why.csv")
+    assert len(found) == 3 * len(frame)
+    scores = found.drop(columns="class").sum(axis=1).to_numpy().reshape(-1, 3)
+    model = rflaf.load("model.skops")
+    expected = model.estimator.decision_function(model.frame(frame))
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+    assert found["class"][:3].tolist() == ["a", "b", "c"]
+
+
 def test_the_sign_for_missing_values_is_kept_with_the_model(here):
     frame = pd.read_csv("train.csv")
     frame["x"] = frame["x"].astype(object)

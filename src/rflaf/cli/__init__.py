@@ -12,7 +12,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-COMMANDS = ("demo", "fit", "predict", "inspect", "compare", "plan", "data", "reproduce")
+COMMANDS = ("demo", "fit", "predict", "explain", "inspect", "compare", "plan", "data", "reproduce")
 
 
 def load_app() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
@@ -64,6 +65,23 @@ def load_table_model(path: Path) -> Any:
             f"'{path}' holds a {type(model).__name__}. Expected what `rflaf fit` writes."
         )
     return model
+
+
+def read_rows(
+    model: Any,
+    path: Path,
+    missing: list[str] | None,
+    separator: str | None,
+    kept: Sequence[str] = (),
+) -> Any:
+    """A table for a model, with its types and signs of missing values, and columns to keep."""
+    from rflaf.tabular import read_table
+
+    strings = [name for name, kind in model.columns.items() if kind in ("category", "date")]
+    stored = model.fitted.get("missing", ())  # of the model's columns, and of no others
+    signs = {name: list(missing or ()) for name in kept}
+    signs |= {name: [*(missing or ()), *stored] for name in model.columns}
+    return read_table(path, separator=separator, missing=signs, strings=[*strings, *kept])
 
 
 def load_any(path: Path) -> Any:

@@ -16,6 +16,7 @@ from rflaf.cli.options import (
     TableFile,
     check_file,
     load_table_model,
+    read_rows,
 )
 
 
@@ -52,7 +53,7 @@ def predict(
 
     Columns are matched by name, in any order.
     """
-    from rflaf.tabular import TableError, check_output, read_table, write_table
+    from rflaf.tabular import TableError, check_output, write_table
 
     check_file(model)
     check_file(table)
@@ -63,12 +64,8 @@ def predict(
         raise TableError(f"{error}{hint}") from None
     fitted = load_table_model(model)
     kept = keep or []
-    strings = [name for name, kind in fitted.columns.items() if kind in ("category", "date")]
-    stored = fitted.fitted.get("missing", ())  # of the model's columns, and of no others
-    signs = {name: list(missing or ()) for name in kept}
-    signs |= {name: [*(missing or ()), *stored] for name in fitted.columns}
     with working(f"Reading {table}"):
-        frame = read_table(table, separator=sep, missing=signs, strings=[*strings, *kept])
+        frame = read_rows(fitted, table, missing, sep, kept)
     absent = [name for name in kept if name not in frame]
     if absent:
         raise TableError(f"The table has no column {absent[0]!r} to keep.")

@@ -205,7 +205,10 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             if not name.endswith("_") and name not in self._fitted_state
         }
         columns = check.columns()
-        importances, encoder = fitted.importances, columns["encoder_"]
+        encoder = columns["encoder_"]
+        shares = [fitted.importances, *fitted.importance_deviations]
+        if encoder is not None:
+            shares = [encoder.summed(each) for each in shares]
         state |= columns
         state |= {
             "members_": members,
@@ -227,7 +230,9 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             "n_samples_fit_": fitted.rows_seen,
             "grid_coverage_": layer.coverage,
             "z_sample_": layer.z_sample,
-            "feature_importances_": importances if encoder is None else encoder.summed(importances),
+            "feature_importances_": shares[0],
+            "feature_importances_std_": np.linalg.norm(shares[1:], axis=0),
+            "background_": fitted.background,
             "oof_score_": fitted.oof_score,
             "outside_": fitted.outside,
             "dtype_": check.dtype,

@@ -143,6 +143,12 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     feature_importances_ : array of d
         How far predictions move when an input is shuffled, summing to one; for a column that became
         several inputs, their sum.
+    feature_importances_std_ : array of d
+        Standard deviation of the importances between members, of which two per team are asked; 0
+        with one member.
+    background_ : array or None
+        At most 64 rows of the fit, encoded, that `explain` compares others with. Set it to None
+        before saving to leave them out of the file.
     encoder_ : ColumnEncoder or None
         What became of the columns: see `rflaf.inputs`. None for sparse matrices and sources.
     noise_ : float or array of C

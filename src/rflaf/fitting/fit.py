@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rflaf.fitting import budget
+from rflaf.fitting.attribution import background_rows
 from rflaf.fitting.folds import Folds, plan_folds, resolve
 from rflaf.fitting.importance import input_importances
 from rflaf.fitting.layers import learn_layers
@@ -75,7 +76,10 @@ class Fit:
     noise, noise_model : array of C, NoiseModel, optional
         How far observations lie from predictions, where that is a number; and as a function of the
         inputs.
-    importances : array of d
+    importances, importance_deviations : array of d, array of members × d
+        See `input_importances`.
+    background : array
+        Some of the rows, for others to be compared with.
     outside : Outside
         How the model goes on beyond the rows of the fit.
     rows_seen : int
@@ -95,6 +99,8 @@ class Fit:
     noise: Array | None
     noise_model: NoiseModel | None
     importances: Array
+    importance_deviations: Array
+    background: Array
     outside: Outside
     rows_seen: int
     online: Online | None = None
@@ -127,7 +133,7 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
         scores = out_of_fold(judges, task)
         weights, temperature = _mixed(scores, task)
         members = weighted(_members(solved, task, temperature=temperature), weights)
-        importances = input_importances(members, sample.x, settings.rng(4))
+        importances, deviations = input_importances(members, sample.x, settings.rng(4))
         scores = np.tensordot(weights, scores, axes=1)
         outside = learn_outside(task, judges, weights, scores, importances)
         scores = scores / temperature
@@ -150,6 +156,8 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
             noise=noise,
             noise_model=noise_model,
             importances=importances,
+            importance_deviations=deviations,
+            background=background_rows(sample.x, settings.rng(7)),
             outside=outside,
             rows_seen=sample.seen,
             online=_online(solved, members, task),

@@ -18,8 +18,14 @@ Array = NDArray[Any]
 _MOST_IN_ALL = 16_000  # rows that are compared, for all inputs together
 
 
-def input_importances(members: list[Member], x: Any, rng: np.random.Generator) -> Array:
+def input_importances(
+    members: list[Member], x: Any, rng: np.random.Generator
+) -> tuple[Array, Array]:
     """How far predictions move when an input is shuffled: mean squares, summing to one.
+
+    The second result has the deviation of each member's own importances from their mean, members
+    × d, times the root of the member's weight: over the members, squares add up to the variance,
+    and so they do after inputs of one column have been added up.
 
     It is what permutation importance measures, without the noise of the target; two members of
     each team are asked. Gradients times the spread of an input were tried: they see steep places
@@ -34,19 +40,22 @@ def input_importances(members: list[Member], x: Any, rng: np.random.Generator) -
     largest = np.max([np.abs(member.coef).max(axis=0) for member in members], axis=0)
     largest = np.where(largest > 0, largest, 1.0)  # the target's units do not matter here
     layers = [_Shuffled(member, rows, order, largest) for member in members]
-    before = _centred(sum(layer.scores for layer in layers))
-    unit = before.std(axis=0)
-    unit = np.where(unit > 0, unit, 1.0)
-    share = np.zeros(d)
+    before = [_Before(sum(layer.scores for layer in layers))]
+    before += [_Before(layer.scores) for layer in layers]
+    share = np.zeros((len(before), d))
 
     def task(j: int) -> None:
-        moved = _centred(sum(layer.moved(j) for layer in layers))
-        share[j] = np.mean(((moved - before) / unit) ** 2)
+        moved = [layer.moved(j) for layer in layers]
+        share[:, j] = [each.change(scores) for each, scores in zip(before, [sum(moved), *moved])]
 
     with np.errstate(over="ignore", invalid="ignore"):
         parallel(task, d)
     share = np.where(np.isfinite(share), share, 0.0)
-    return share / share.sum() if share.sum() > 0 else share
+    total = share.sum(axis=1, keepdims=True)
+    share /= np.where(total > 0, total, 1.0)
+    weights = np.array([[member.weight] for member in members])
+    weights /= weights.sum()
+    return share[0], np.sqrt(weights) * (share[1:] - (weights * share[1:]).sum(axis=0))
 
 
 def _some_of_each_team(members: list[Member]) -> list[Member]:
@@ -57,6 +66,19 @@ def _some_of_each_team(members: list[Member]) -> list[Member]:
         more = len(places) / len(some)
         asked += [replace(member, weight=more * member.weight) for member in some]
     return asked
+
+
+class _Before:
+    """Scores on some rows, in units of their spread."""
+
+    def __init__(self, scores: Any) -> None:
+        self._scores = _centred(scores)
+        unit = self._scores.std(axis=0)
+        self._unit = np.where(unit > 0, unit, 1.0)
+
+    def change(self, scores: Any) -> float:
+        """The mean square of how far other scores are from these."""
+        return float(np.mean(((_centred(scores) - self._scores) / self._unit) ** 2))
 
 
 class _Shuffled:

@@ -61,12 +61,17 @@ class Outside:
 
     def continued(self, scores: Array, x: Any, inner: Any) -> Array:
         """Scores at the nearest rows between the ends, taken on to the rows themselves."""
-        below, above = self._beyond(x, inner)
+        below, above = self.beyond(x, inner)
         outside = np.flatnonzero((below + above).any(axis=1))
         shift = below[outside] @ self.slopes[0] + above[outside] @ self.slopes[1]
         scores = scores.copy()
         scores[outside] = np.clip(scores[outside] + shift, *self.bounds)
         return scores
+
+    def lines(self, x: Any, inner: Any) -> Array:
+        """What the straight line of each column adds, n × d × C; bounds are left out."""
+        below, above = self.beyond(x, inner)
+        return below[:, :, None] * self.slopes[0] + above[:, :, None] * self.slopes[1]
 
     def nearest(self, x: Any) -> Any:
         """The rows, each value held between those that were seen."""
@@ -81,7 +86,7 @@ class Outside:
         near = held_between(x, self.seen)
         if near is x:
             return None
-        below, above = self._beyond(x, near)
+        below, above = self.beyond(x, near)
         spread = score_spread(members, held_between(x, self.ends))
         unit = np.maximum(np.abs(spread).max(axis=0), self.doubts.max(axis=(0, 1)))
         unit = np.where(unit > 0, unit, 1.0)  # squares of very large or small numbers are lost
@@ -138,7 +143,7 @@ class Outside:
         """Rows as they are; sparse ones are made dense where 0 is outside of a column's range."""
         return x.toarray() if sparse.issparse(x) and (self.seen * [[1], [-1]] > 0).any() else x
 
-    def _beyond(self, x: Any, inner: Any) -> tuple[Array, Array]:
+    def beyond(self, x: Any, inner: Any) -> tuple[Array, Array]:
         """Distances below and above the nearest rows, n × d."""
         apart = (x - inner).toarray() if sparse.issparse(x) else np.asarray(x, np.float64) - inner
         with np.errstate(over="ignore"):

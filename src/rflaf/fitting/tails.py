@@ -78,12 +78,12 @@ def learn_outside(
         tail = probe.tail(j, side, outside.scale[j])
         if tail is None:
             return
-        end = _trimmed(task, known, weights, scores, (side, j), tail.slope)
-        if end is None:
-            end = outside.seen[side, j] + (-1, 1)[side] * tail.free * outside.scale[j]
-        outside.ends[side, j] = end
         unit = outside.scale[j]
-        outside.slopes[side, j], outside.doubts[side, j] = unit * tail.slope, unit * tail.doubt
+        end = _trimmed(task, known, weights, scores, (side, j, unit), tail.slope)
+        if end is None:
+            end = outside.seen[side, j] + (-1, 1)[side] * tail.free * unit
+        outside.ends[side, j] = end
+        outside.slopes[side, j], outside.doubts[side, j] = tail.slope, tail.doubt
 
     parallel(learn, len(sides))
     return _checked(outside, task, known, weights, scores)
@@ -111,7 +111,7 @@ def _checked(
 
 
 class Tail(NamedTuple):
-    """How far members are asked, in standard deviations; the line from there; doubts per unit."""
+    """How far members are asked, the line from there, and doubts, per standard deviation."""
 
     free: float
     slope: Array
@@ -197,17 +197,19 @@ class Probe:
 
     def tail(self, j: int, side: int, unit: float) -> Tail | None:
         """What the rows at one end of a column say of going on beyond it; None if too few."""
-        value = self.x[:, j].astype(np.float64) * (-1, 1)[side]
+        if unit <= 0:
+            return None
+        value = self.x[:, j].astype(np.float64) / unit * (-1, 1)[side]
         cuts = _cuts(value)
-        if cuts is None or unit <= 0:
+        if cuts is None:
             return None
         inner, edge = cuts
         tail = np.flatnonzero(value > edge)
         window = np.flatnonzero((value > inner) & (value <= edge))
         if min(len(tail), len(window)) < _FEWEST:
             return None
-        trial = _Trial(self, j, (-1, 1)[side], value, tail, self.without(tail))
-        free = {f: trial.errors(edge + f * unit) for f in rules.FREE}
+        trial = _Trial(self, j, (-1, 1)[side] * unit, value, tail, self.without(tail))
+        free = {f: trial.errors(edge + f) for f in rules.FREE}
         slope = trial.slope(window, inner)
         beyond = value[tail] - edge
         line = free[0.0] - beyond[:, None] * slope
@@ -218,7 +220,7 @@ class Probe:
             chosen, reach, slope = line, 0.0, trial.slope(both, inner)
         else:
             reach = best if trial.gains(free[0.0], free[best], 1) else 0.0
-            reach = trial.smooth_reach(reach, unit, usual)
+            reach = trial.smooth_reach(reach, usual)
             chosen, slope = free[reach], np.zeros_like(slope)
         square = np.average(beyond**2, weights=self.weights[tail])
         more = np.maximum(trial.mean_square(chosen) - trial.mean_square(usual), 0)
@@ -245,7 +247,7 @@ class _Trial:
 
     probe: Probe
     j: int
-    sign: int
+    unit: float
     value: Array
     tail: Array
     solution: list[Array]
@@ -256,7 +258,7 @@ class _Trial:
 
     def _errors(self, rows: Array, values: Any) -> Array:
         x = self.probe.x[rows].copy()
-        x[:, self.j] = self.sign * values
+        x[:, self.j] = self.unit * values
         return np.asarray(self.probe.response[rows] - self.probe.scores(self.solution, x))
 
     def usual_errors(self) -> Array:
@@ -293,7 +295,7 @@ class _Trial:
         surplus = 2 * np.count_nonzero(less > 0) - len(less)
         return bool(less.sum() > 0 and (less.sum() > enough * less.std() or surplus > enough))
 
-    def smooth_reach(self, reach: float, unit: float, usual: Array) -> float:
+    def smooth_reach(self, reach: float, usual: Array) -> float:
         """The longest distance, up to `reach`, over which the model's own course is even.
 
         What it does over this distance must be much the same as over the same distance before: a
@@ -306,7 +308,7 @@ class _Trial:
             x = self.probe.x[rows].copy()
             points = []
             for k in range(3):
-                x[:, self.j] = self.sign * (top - k * free * unit)
+                x[:, self.j] = self.unit * (top - k * free)
                 points.append(self.probe.scores(every, x))
             last, change = points[0] - points[1], points[0] - 2 * points[1] + points[2]
             if _root_mean(change) <= 0.5 * (_root_mean(last) + _root_mean(usual)):
@@ -328,7 +330,7 @@ def _trimmed(
     judges: list[Member],
     weights: Array,
     scores: Array,
-    place: tuple[int, int],
+    place: tuple[int, int, float],
     slope: Array,
 ) -> float | None:
     """An end before the last rows of a column, where these are few and the line is better for them.
@@ -338,10 +340,10 @@ def _trimmed(
     """
     if not slope.any():
         return None
-    side, j = place
-    sign, sample = (-1, 1)[side], task.sample
+    side, j, unit = place
+    sign, sample = (-1, 1)[side] * unit, task.sample
     rows = np.flatnonzero(np.isfinite(scores[:, 0]))
-    value = np.asarray(sample.x[rows, j], np.float64) * sign
+    value = np.asarray(sample.x[rows, j], np.float64) / sign
     n, order = len(rows), np.argsort(-value, kind="stable")
     counts = sorted({int(share * n) for share in rules.TRIMMED if 3 <= share * n <= 200})
     far = [k for k in counts if value[order[0]] - value[order[k]] > 0.5 * value.std()]

@@ -244,6 +244,15 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         """Shares of the results as shares of the columns."""
         return np.bincount(self.origin_, shares, minlength=self.n_features_in_)
 
+    def slopes(self, slopes: Array) -> Array:
+        """Derivatives in the columns, n × d × C, from those in the results; NaN for no numbers."""
+        found = np.full((len(slopes), self.n_features_in_, slopes.shape[2]), np.nan)
+        first = self.parts_[0]
+        if isinstance(first, NumberPart):
+            numbers = [k for k, j in enumerate(first.at) if self.kinds_[j] != "boolean"]
+            found[:, first.at[numbers]] = slopes[:, numbers]
+        return found
+
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Names of the results: "size", "size_missing", "town_Bern" and so on.
 

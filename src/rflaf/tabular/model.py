@@ -83,6 +83,10 @@ class TableModel:
             raise TableError(f"Classification of {self.target!r} has no standard deviation.")
         return self.estimator.predict_std(self.frame(table))
 
+    def explain(self, table: Any) -> Any:
+        """What each column adds to the score of each row: see `RFLAFRegressor.explain`."""
+        return self.estimator.explain(self.frame(table))
+
     def importances(self) -> dict[str, float]:
         """The share of each column that is used in the predictions, largest first."""
         names = map(str, self.estimator.feature_names_in_)

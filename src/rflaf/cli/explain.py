@@ -1,0 +1,61 @@
+"""rflaf explain"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rflaf.cli.app import app
+from rflaf.cli.console import say, warnings_as_notes, working
+from rflaf.cli.options import (
+    Missing,
+    ModelFile,
+    Separator,
+    TableFile,
+    check_file,
+    load_table_model,
+    read_rows,
+)
+
+
+@app.command()
+def explain(
+    model: ModelFile,
+    table: TableFile,
+    out: Annotated[
+        Path, typer.Option(help="The table to write: .csv, .csv.gz or .parquet.")
+    ] = Path("why.csv"),
+    missing: Missing = None,
+    sep: Separator = None,
+) -> None:
+    """Write what each column adds to the score of each row.
+
+    A row of the file has the mean score of the background, "base", and a number per column; they
+    sum to the score. With more than two classes there is a row per class.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from rflaf.tabular import TableError, check_output, write_table
+
+    check_file(model)
+    check_file(table)
+    check_output(out, inputs=(table, model))
+    fitted = load_table_model(model)
+    with working(f"Reading {table}"):
+        frame = read_rows(fitted, table, missing, sep)
+    with working(f"Explaining {len(frame):,} rows"), warnings_as_notes():
+        why = fitted.explain(frame)
+    names = [name for name in why.feature_names if name in fitted.columns]
+    taken = {"base", "class"} & set(names)
+    if taken:
+        raise TableError(f"The model has a column {taken.pop()!r}, a name that the result needs.")
+    values = np.atleast_3d(why.values)  # n × d × C
+    columns = {name: values[:, why.feature_names.index(name)].ravel() for name in names}
+    result = pd.DataFrame({"base": why.base_values.ravel(), **columns})
+    if why.output_names is not None:
+        result.insert(0, "class", np.tile(why.output_names, len(why)))
+    write_table(result, out)
+    say(f"Attributions of {len(frame):,} rows to {len(names)} columns: {out}")

@@ -1,0 +1,126 @@
+"""What `explain` returns: attributions with their rows, and pictures of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+_COLOURS = "C0", "C3"  # of what lowers a score, and of what raises it
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Attributions of rows: `values` sum over columns to the scores less `base_values`.
+
+    Attributes
+    ----------
+    values : array, n × d or n × d × C
+    base_values : array of n, or n × C
+        The mean score of the background rows, for each row the same.
+    data : array, n × d, or None
+        The rows as they were given; None for a source.
+    feature_names : list of str
+    output_names : list of str or None
+        Of the C outputs, where they are classes.
+    """
+
+    values: Array
+    base_values: Array
+    data: Array | None
+    feature_names: list[str]
+    output_names: list[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def to_shap(self) -> Any:
+        """The same as `shap.Explanation`, for `shap.plots`."""
+        try:
+            import shap
+        except ImportError as error:
+            raise ImportError("to_shap needs shap: pip install shap.") from error
+        return shap.Explanation(
+            self.values,
+            base_values=self.base_values,
+            data=self.data,
+            feature_names=self.feature_names,
+            output_names=self.output_names,
+        )
+
+    def plot(
+        self, row: int | None = None, *, output: int = 0, top: int = 10, ax: Any = None
+    ) -> Any:
+        """Draw one row as bars, or all rows as a swarm of points for each column.
+
+        Parameters
+        ----------
+        row : int, optional
+            Default: all rows, or the only one.
+        output : int
+            Which output, where there are several.
+        top : int
+            Columns that are drawn, those with the largest mean |attribution|.
+        ax : matplotlib axes, optional
+            Default: the current axes.
+
+        Returns
+        -------
+        The axes.
+        """
+        try:
+            from matplotlib import pyplot
+        except ImportError as error:
+            raise ImportError("Plotting needs matplotlib: pip install 'rflaf[plot]'.") from error
+        ax = pyplot.gca() if ax is None else ax
+        values = self.values if self.values.ndim == 2 else self.values[:, :, output]
+        row = 0 if row is None and len(values) == 1 else row
+        shown = values if row is None else values[row][None]
+        order = np.argsort(-np.abs(shown).mean(axis=0), kind="stable")[:top][::-1]
+        names = [self.feature_names[j] for j in order]
+        ax.axvline(0, color="0.6", lw=0.8, zorder=0)
+        if row is None:
+            self._draw_swarm(ax, values, order)
+        else:
+            numbers = shown[0, order]
+            ax.barh(range(len(order)), numbers, color=[_COLOURS[int(v > 0)] for v in numbers])
+            if self.data is not None:
+                names = [f"{name} = {_text(self.data[row, j])}" for name, j in zip(names, order)]
+        ax.set_yticks(range(len(order)), names)
+        ax.set_xlabel("attribution to the score")
+        if self.output_names is not None:
+            ax.set_title(self.output_names[output])
+        return ax
+
+    def _draw_swarm(self, ax: Any, values: Array, order: Array) -> None:
+        """A point for each row, coloured by the rank of its value in the column."""
+        for place, j in enumerate(order):
+            numbers = values[:, j]
+            # rows whose attributions are near each other are put above and below the line
+            bins = np.round(60 * (numbers - numbers.min()) / max(float(np.ptp(numbers)), 1e-300))
+            height = np.zeros(len(numbers))
+            for each in np.unique(bins):
+                at = np.flatnonzero(bins == each)
+                height[at] = (np.arange(len(at)) - (len(at) - 1) / 2) / max(len(at), 12)
+            colour = _ranks(None if self.data is None else self.data[:, j])
+            given: Any = {"color": "0.5"} if colour is None else {"c": colour, "cmap": "coolwarm"}
+            ax.scatter(numbers, place + 0.8 * height, s=8, lw=0, **given)
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def _ranks(column: Array | None) -> Array | None:
+    """Where each number stands among the others; None where a column has others than numbers."""
+    try:
+        numbers = np.asarray(column, np.float64)
+    except (TypeError, ValueError):
+        return None
+    if column is None or np.isnan(numbers).all():
+        return None
+    return np.searchsorted(np.sort(numbers), np.nan_to_num(numbers)) / len(numbers)

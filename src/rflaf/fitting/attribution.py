@@ -1,0 +1,204 @@
+"""Why a row has its score: attributions to columns that add up to it, and its gradient.
+
+Along the straight line from a background row b to a row x, in the space of a layer's inputs h, the
+integral of the gradient has a closed form. Input i gets
+
+    (h_i(x) - h_i(b)) sum_m v_m w_im (sigma(z_m) - sigma(z_m^b)) / (z_m - z_m^b).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rflaf import fused
+from rflaf.fitting.layers import FittedLayer
+from rflaf.fitting.members import InputsOnce, Member, mixed_scores
+from rflaf.fitting.outside import FARTHEST, Outside, held_between
+from rflaf.runtime.threads import parallel
+from rflaf.solvers.features import as_array, project
+
+Array = NDArray[Any]
+Places = NDArray[np.intp]
+
+_MOST_ROWS, _MOST_NUMBERS = 64, 1 << 18  # of the background that is kept with a model
+_NEAR = 2e-4  # of the grid: closer numbers have the slope between them, and no quotient
+_BLOCK = 1 << 16  # elements of Z at once, which stay in the cache
+_ROOM = 1 << 23  # numbers that the parts of columns in Z may take, for some background rows
+
+
+def background_rows(x: Any, rng: np.random.Generator) -> Array:
+    """Some rows to compare others with: at most 64, and fewer where they have many columns."""
+    count = min(x.shape[0], _MOST_ROWS, max(2, _MOST_NUMBERS // max(x.shape[1], 1)))
+    return as_array(x[np.sort(rng.choice(x.shape[0], count, replace=False))])
+
+
+def attributions(
+    members: list[Member],
+    outside: Outside,
+    x: Array,
+    background: Array,
+    wanted: Array,
+    columns: Places,
+    width: int,
+) -> Array:
+    """What each column adds to the scores, n × width × C, on top of the background's mean scores.
+
+    Parameters
+    ----------
+    x, background : array
+        Rows and those that they are compared with, as the members take them.
+    wanted : array, n × C
+        The scores of x less the mean score of the background.
+    columns : array of int
+        The column, of `width`, that each input belongs to.
+
+    Notes
+    -----
+    Straight lines beyond the ends belong to their columns. Where bounds hold the score, the row's
+    attributions are scaled down to it. What rounding leaves is spread in proportion to them.
+    """
+    inner, inner_background = (held_between(rows, outside.ends) for rows in (x, background))
+    found = np.zeros((len(x), width, wanted.shape[1]))
+    rows, others = InputsOnce(inner), InputsOnce(inner_background)
+    for member in members:
+        owners = columns[member.layer.origin]
+        _add_member(member, rows.of(member.layer), others.of(member.layer), owners, found)
+    if inner is not x or inner_background is not background:
+        lines = outside.lines(x, inner) - outside.lines(background, inner_background).mean(axis=0)
+        found += _by_owner(lines, columns, width)
+        beyond = (x != inner).any(axis=1)
+        found[beyond] *= _share(wanted[beyond], found[beyond].sum(axis=1))[:, None]
+    return _completed(found, wanted)
+
+
+def _share(wanted: Array, total: Array) -> Array:
+    """How much of a sum bounds have left, from 0 to 1."""
+    return np.clip(np.divide(wanted, total, out=np.ones_like(total), where=total != 0), 0, 1)
+
+
+def _completed(found: Array, wanted: Array) -> Array:
+    """Attributions that add up, n × d × C: the rest is spread in proportion to them."""
+    size = np.abs(found)
+    total = size.sum(axis=1, keepdims=True)
+    even = np.full_like(found, 1 / found.shape[1])
+    size = np.divide(size, total, out=even, where=total > 0)
+    return found + size * (wanted - found.sum(axis=1))[:, None]
+
+
+class _Activated(NamedTuple):
+    """Inputs of a layer, their Z, and sigma and its slope there."""
+
+    inputs: Array
+    z: Array
+    values: Array
+    slopes: Array
+
+
+def _activated(layer: FittedLayer, inputs: Any, middle: Any = 0) -> _Activated:
+    """The same for rows in the layer's form; inputs are counted from `middle`."""
+    z = project(inputs, layer.components)
+    ones = np.ones((len(z), 1), z.dtype), np.ones((z.shape[1], 1), z.dtype)
+    slopes = fused.slope(layer.sigma, z, ones)
+    return _Activated(as_array(inputs) - middle, z, fused.apply(layer.sigma, z), slopes)
+
+
+def _add_member(member: Member, x: Any, background: Any, owners: Places, out: Array) -> None:
+    """Add the attributions of a member, for rows in the form of its layer.
+
+    The inputs of a column go into Z together. Their part in Z is known once for each background
+    row, so that a pair of rows costs a product with as many numbers as there are columns.
+    """
+    layer, width = member.layer, out.shape[1]
+    w, n = layer.components, x.shape[0]
+    unit, v = _output_weights(member)
+    group = _group(owners, width)
+    middle = as_array(background).mean(axis=0, dtype=np.float64).astype(w.dtype)
+    others = _activated(layer, background, middle)
+    count = len(others.z)
+    near = _NEAR * float(np.ptp(layer.activation.basis.grid))
+    size, together = _block_rows(w), max(1, _ROOM // (w.shape[1] * width))
+    for first in range(0, count, together):
+        chosen = range(first, min(first + together, count))
+        parts = [np.ascontiguousarray((others.inputs[k] * w.T) @ group) for k in chosen]
+
+        def task(block: int, chosen: Any = chosen, parts: Any = parts) -> None:
+            rows = slice(block * size, (block + 1) * size)
+            here = _activated(layer, x[rows], middle)
+            summed, found = np.zeros_like(here.z), np.zeros((v.shape[1], len(here.z), width))
+            for k, part in zip(chosen, parts):
+                ratio = _quotients(here, others, k, near)
+                summed += ratio
+                for c in range(v.shape[1]):
+                    found[c] -= (ratio * v[:, c]) @ part
+            for c in range(v.shape[1]):
+                found[c] += (here.inputs * ((summed * v[:, c]) @ w.T)) @ group
+            out[rows] += np.moveaxis(found, 0, 2) * (unit * member.weight / count)
+
+        parallel(task, -(-n // size))
+
+
+def _quotients(here: _Activated, others: _Activated, k: int, near: float) -> Array:
+    """Differences of sigma over those of z, from background row k, n × M."""
+    apart, ratio = here.z - others.z[k], here.values - others.values[k]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        np.divide(ratio, apart, out=ratio)
+    close = np.flatnonzero((apart < near) & (apart > -near))  # flat: ten times as fast
+    slopes = others.slopes[k, close % ratio.shape[1]]
+    ratio.ravel()[close] = (here.slopes.ravel()[close] + slopes) / 2
+    return ratio
+
+
+def gradient(members: list[Member], outside: Outside, x: Array) -> Array:
+    """The derivative of the scores in each input, n × d × C; 0 where bounds hold the score."""
+    inner = held_between(x, outside.ends)
+    found = np.zeros((*x.shape, members[0].coef.shape[1]))
+    for member in members:
+        layer = member.layer
+        unit, v = _output_weights(member)
+        group, size = _group(layer.origin, x.shape[1]), _block_rows(layer.components)
+        for start in range(0, len(x), size):
+            rows = slice(start, start + size)
+            some = inner[rows] if layer.means is None else layer.means(inner[rows])
+            slopes = _activated(layer, layer.inputs(inner[rows])).slopes
+            steps = layer.form.derivative(some)
+            for c, part in enumerate(unit * member.weight):
+                inward = (slopes * v[:, c]) @ layer.components.T
+                found[rows, :, c] += part * ((inward * steps) @ group)
+    if inner is x:
+        return found
+    below, above = outside.beyond(x, inner)
+    found[(below > 0) | (above > 0)] = 0
+    up, down = ((apart > 0) & (apart < FARTHEST) for apart in (above, below))
+    low, high = outside.slopes / outside.unit[:, None]
+    found += up[:, :, None] * high - down[:, :, None] * low
+    free = mixed_scores(members, inner) + outside.lines(x, inner).sum(axis=1)
+    held = (free < outside.bounds[0]) | (free > outside.bounds[1])
+    held &= (below + above).any(axis=1, keepdims=True)
+    return np.where(held[:, None], 0.0, found)
+
+
+def _output_weights(member: Member) -> tuple[Array, Array]:
+    """Units of the outputs, and weights of at most 1 in the layer's precision, M × C."""
+    largest = np.abs(member.coef).max(axis=0)
+    unit = np.where(largest > 0, largest, 1.0)
+    return unit, (member.coef / unit).astype(member.layer.components.dtype)
+
+
+def _block_rows(components: Array) -> int:
+    return max(1, _BLOCK // components.shape[1])
+
+
+def _group(owners: Places, width: int) -> sparse.csr_array:
+    """The matrix that adds up what belongs to one owner, len(owners) × width."""
+    ones = np.ones(len(owners), np.float32)
+    return sparse.csr_array((ones, owners, np.arange(len(owners) + 1)), (len(owners), width))
+
+
+def _by_owner(values: Array, owners: Places, width: int) -> Array:
+    """Values n × d × C added up, n × width × C."""
+    group = _group(owners, width)
+    return np.stack([values[:, :, c] @ group for c in range(values.shape[2])], axis=2)
