@@ -56,7 +56,7 @@ def test_attributions_add_up_in_every_form(form, metric, friedman):
     model = regressor(input_form=form, metric=metric).fit(X, y)
     why = assert_adds_up(model, X_new)
     assert why.values.shape == X_new.shape
-    assert np.abs(why.values[:, :5]).mean() > 2 * np.abs(why.values[:, 5:]).mean()
+    assert np.abs(why.values[:, :5]).mean() > 1.8 * np.abs(why.values[:, 5:]).mean()
     np.testing.assert_allclose(why.base_values, model.predict(model.background_).mean())
 
 
