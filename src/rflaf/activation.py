@@ -11,6 +11,7 @@ from scipy.optimize import linprog
 
 from rflaf.bases import Basis, BSpline, get_basis
 from rflaf.bases.base import as_float
+from rflaf.formulas import Formula, describe
 from rflaf.fused import DEFAULT_TOL, Sigma, compile_activation
 
 _MOST_KNOTS = 513  # of `Activation.simplify`
@@ -112,6 +113,37 @@ class Activation:
         if tol not in tables:
             tables[tol] = compile_activation(self.basis, self.coefficients, float(tol))
         return tables[tol]
+
+    def describe(self, z: ArrayLike | None = None, top: int = 5) -> list[Formula]:
+        """Formulas that come close: a f(b z + c) + d for named functions f, best first.
+
+        A library of functions (sine, tanh, logistic, exponential, Gaussian, powers, the ReLU family)
+        is fitted by least squares, and ranked by error and number of parameters. A good R² means
+        that the formula describes sigma, not that sigma was made by it.
+
+        Parameters
+        ----------
+        z : array, optional
+            Where the data is, such as `z_sample_` of an estimator: errors count there. By default
+            the grid.
+        top : int
+            The number of formulas, at most one per function. A constant has none.
+
+        Returns
+        -------
+        list of Formula
+            With `name`, `a`, `b`, `c`, `d`, `r2`, `n_parameters`; callable, and text for `print`.
+
+        Examples
+        --------
+        >>> from rflaf.bases import BSpline
+        >>> basis = BSpline(33)
+        >>> best = Activation(basis, basis.fit(lambda z: np.sin(3 * z))).describe()[0]
+        >>> print(best, best.name, round(best.r2, 3))
+        sin(3 z) sine 1.0
+        """
+        points = np.linspace(*self.basis.grid, 1001) if z is None else np.ravel(z)
+        return describe(self, points, top)
 
     def simplify(self, tol: float, n_knots: int | None = None) -> Activation:
         """Linear splines with the fewest equally spaced knots that stay within `tol` of sigma.
