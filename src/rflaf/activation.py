@@ -117,7 +117,7 @@ class Activation:
     def describe(self, z: ArrayLike | None = None, top: int = 5) -> list[Formula]:
         """Formulas that come close: a f(b z + c) + d for named functions f, best first.
 
-        A library of functions (sine, tanh, logistic, exponential, Gaussian, powers, the ReLU family)
+        A library of functions (sine, tanh, logistic, exponential, Gaussian, powers, the ReLUs)
         is fitted by least squares, and ranked by error and number of parameters. A good R² means
         that the formula describes sigma, not that sigma was made by it.
 
