@@ -167,9 +167,9 @@ def _refined(formula: Formula, z: Array, y: Array, spread: float) -> Formula:
         b, centre = both
         values = known.function(b * (z - centre))
         (a,), (d,), (error,) = _linear(values[None], y, constant)
-        numbers = (float(each) for each in (a, b, -b * centre if free[1] else 0.0, d))
+        c = -float(b * centre) if free[1] else 0.0
         r2 = 1 - float(error) / spread**2
-        made = Formula(formula.name, *numbers, r2, formula.n_parameters)
+        made = Formula(formula.name, float(a), float(b), c, float(d), r2, formula.n_parameters)
         return (a * values + d - y) / spread, made
 
     inner = start[free]

@@ -65,7 +65,8 @@ class InspectionMixin:
             for each in activations:
                 ax.plot(z, each(z), color="C3", lw=0.7, alpha=0.5)
         for formula in self._formula(mean):
-            z = np.linspace(*ax.get_xlim(), 500)
+            left, right = ax.get_xlim()
+            z = np.linspace(left, right, 500)
             bottom, top = ax.get_ylim()
             ax.plot(z, np.clip(formula(z), bottom, top), "k--", lw=1, label=str(formula))
             ax.legend(loc="best")

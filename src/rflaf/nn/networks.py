@@ -166,7 +166,7 @@ class RFLAF(TwoLayerNetwork):
         self._measured, self._batches, self._warned = input_scale != "auto", 0, False
         scale = None
         if input_scale is not None:
-            start = float(input_scale) if number else 1.0  # type: ignore[arg-type]
+            start = float(input_scale) if number else 1.0
             scale = torch.tensor(start, dtype=self.V.dtype)
         self.register_buffer("input_scale", scale)
 
@@ -192,6 +192,7 @@ class RFLAF(TwoLayerNetwork):
     @torch.no_grad()
     def _watch(self, x: Tensor) -> None:
         """Bring the activation's `outside_share` up to date, now and then, and warn once."""
+        assert self.input_scale is not None
         self._batches += 1
         if self._batches % _EVERY != 1 or self._warned or torch.compiler.is_compiling():
             return
