@@ -62,3 +62,11 @@ def test_other_scales_are_refused(scale):
         RFLAF(3, input_scale=scale)
     with pytest.raises(ValueError, match="0 inside the grid"):
         RFLAF(3, grid=(1.0, 2.0))
+
+
+def test_a_model_saved_before_its_first_batch_is_still_to_be_measured(generator):
+    x = 30 * torch.randn(200, 9, generator=generator)
+    early, twin = RFLAF(9, 100, seed=0), RFLAF(9, 100, seed=0)
+    twin.load_state_dict(early.state_dict())
+    torch.testing.assert_close(twin(x), early(x))
+    assert 0 < float(twin.input_scale) < 0.2

@@ -18,6 +18,7 @@ from rflaf.runtime.callers import caller_level
 _FILLED = 0.99  # share of the first batch's Z that "auto" brings inside the grid
 _MOST_OUTSIDE = 0.2  # of Z; with more, a warning
 _EVERY = 64  # batches, of which one is looked at
+_MEMORY = 0.1  # the weight of that one in the running share of inputs outside the grid
 _ROWS, _COLUMNS = 256, 256  # of Z that are looked at
 
 
@@ -166,7 +167,7 @@ class RFLAF(TwoLayerNetwork):
         self._measured, self._batches, self._warned = input_scale != "auto", 0, False
         scale = None
         if input_scale is not None:
-            start = float(input_scale) if number else 1.0
+            start = float(input_scale) if number else math.nan  # not known before the first batch
             scale = torch.tensor(start, dtype=self.V.dtype)
         self.register_buffer("input_scale", scale)
 
@@ -194,14 +195,15 @@ class RFLAF(TwoLayerNetwork):
         """Bring the activation's `outside_share` up to date, now and then, and warn once."""
         assert self.input_scale is not None
         self._batches += 1
-        if self._batches % _EVERY != 1 or self._warned or torch.compiler.is_compiling():
+        if self._batches % _EVERY != 1 or torch.compiler.is_compiling():
             return
         sigma = cast("LearnableActivation", self.activation)
         low, high = sigma.basis.grid
         z = _some(x, self.W) * self.input_scale
         share = ((z < low) | (z > high)).float().mean()
-        sigma.outside_share.copy_(share)
-        if share > _MOST_OUTSIDE:
+        before = sigma.outside_share
+        before.copy_(torch.where(before.isnan(), share, torch.lerp(before, share, _MEMORY)))
+        if share > _MOST_OUTSIDE and not self._warned:
             self._warned = True
             warnings.warn(
                 f"{share.item():.0%} of the projected inputs lie outside the grid "
@@ -213,7 +215,8 @@ class RFLAF(TwoLayerNetwork):
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
         super()._load_from_state_dict(state_dict, prefix, *rest)
-        self._measured = self._measured or f"{prefix}input_scale" in state_dict
+        if self.input_scale is not None:  # a model may be saved before its first batch
+            self._measured = not bool(self.input_scale.isnan())
 
 
 class LAN(RFLAF):
