@@ -66,7 +66,7 @@ def epoch_seconds(models: dict[str, Callable[[], nn.Module]], data: Data, repeat
 
 def dense_epoch_seconds(cells: int, data: Data) -> float:
     """An epoch with the dense activation, from the best of a few batches of it."""
-    model = RFLAF(D, M, n_basis=cells + 1, seed=0)
+    model = RFLAF(D, M, n_basis=cells + 1, input_scale=None, seed=0)
     model.activation = DenseRBF(model.activation.coefficients)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     times = []
@@ -84,12 +84,12 @@ def dense_epoch_seconds(cells: int, data: Data) -> float:
 def speed(data: Data, repeats: int) -> list[dict[str, Any]]:
     models: dict[str, Callable[[], nn.Module]] = {
         "ReLU RFMLP": lambda: RFMLP(D, M, seed=0),
-        "RFLAF RBF-16": lambda: RFLAF(D, M, seed=0),
-        "RFLAF RBF-32": lambda: RFLAF(D, M, n_basis=33, seed=0),
-        "RFLAF RBF-128": lambda: RFLAF(D, M, n_basis=129, seed=0),
-        "RFLAF B-splines, 17": lambda: RFLAF(D, M, basis=BSpline(17), seed=0),
+        "RFLAF RBF-16": lambda: RFLAF(D, M, input_scale=None, seed=0),
+        "RFLAF RBF-32": lambda: RFLAF(D, M, n_basis=33, input_scale=None, seed=0),
+        "RFLAF RBF-128": lambda: RFLAF(D, M, n_basis=129, input_scale=None, seed=0),
+        "RFLAF B-splines, 17": lambda: RFLAF(D, M, basis=BSpline(17), input_scale=None, seed=0),
         "MLP ReLU": lambda: MLP(D, M, seed=0),
-        "LAN RBF-16": lambda: LAN(D, M, seed=0),
+        "LAN RBF-16": lambda: LAN(D, M, input_scale=None, seed=0),
         "KAN, 187 hidden": lambda: KAN(D, M // 16, seed=0),
         "MLP of KAN's size": lambda: MLP(D, kan_parameters() // (D + 1), seed=0),
     }
@@ -225,28 +225,32 @@ def drop_in(device: torch.device, repeats: int) -> list[dict[str, Any]]:
 def accuracy_runs() -> dict[str, tuple[str, Callable[[int], nn.Module], str]]:
     """Name: data set, model for a seed, and what to compare the loss with."""
     return {
-        "protein RFLAF RBF-16": ("protein", lambda s: RFLAF(D, M, seed=s), "0.204 ± 0.006"),
+        "protein RFLAF RBF-16": (
+            "protein",
+            lambda s: RFLAF(D, M, input_scale=None, seed=s),
+            "0.204 ± 0.006",
+        ),
         "protein RFLAF RBF-64": (
             "protein",
-            lambda s: RFLAF(D, M, n_basis=65, seed=s),
+            lambda s: RFLAF(D, M, n_basis=65, input_scale=None, seed=s),
             "0.180 ± 0.006",
         ),
         "protein RFMLP ReLU": ("protein", lambda s: RFMLP(D, M, seed=s), "0.241 ± 3 %"),
         "protein RFLAF BS-16": (
             "protein",
-            lambda s: RFLAF(D, M, basis=published_basis("bs", 16), seed=s),
+            lambda s: RFLAF(D, M, basis=published_basis("bs", 16), input_scale=None, seed=s),
             "paper 0.194",
         ),
         "protein KAN-16": ("protein", lambda s: KAN(D, M // 16, seed=s), "well below the variance"),
         "mnist RFLAF RBF-16": (
             "mnist",
-            lambda s: RFLAF(784, 1000, 10, seed=s),
+            lambda s: RFLAF(784, 1000, 10, input_scale=None, seed=s),
             "0.126 ± 0.015, 96.1 ± 0.5 %",
         ),
         "mnist RFMLP ReLU": ("mnist", lambda s: RFMLP(784, 1000, 10, seed=s), "0.159 ± 3 %"),
         "protein RFLAF PL-16": (
             "protein",
-            lambda s: RFLAF(D, M, basis=published_basis("pl", 16), seed=s),
+            lambda s: RFLAF(D, M, basis=published_basis("pl", 16), input_scale=None, seed=s),
             "paper: diverged",
         ),
     }

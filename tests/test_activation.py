@@ -108,3 +108,30 @@ def test_bad_parameters_are_named(arguments, message):
 def test_bad_tolerance(sigma, tol):
     with pytest.raises(ValueError, match="'tol' must be between"):
         sigma.table(tol)
+
+
+@pytest.mark.parametrize("extrapolate", ["linear", "constant"])
+def test_simplify_has_the_fewest_knots_within_tol(extrapolate):
+    basis = BSpline(40, -3, 3, degree=3, extrapolate=extrapolate)
+    sigma = Activation(basis, basis.fit(np.sin))
+    simple = sigma.simplify(0.02)
+    z = np.linspace(-9, 9, 5001)
+    assert np.abs(simple(z) - sigma(z)).max() <= 0.02 + 1e-9
+    # the best line over a step h of a curve is off by h² |curve''| / 16
+    assert simple.basis.n == pytest.approx(1 + 6 / np.sqrt(16 * 0.02), abs=2)
+    fewer = sigma.simplify(0.02, simple.basis.n - 1)
+    assert np.abs(fewer(z) - sigma(z)).max() > 0.02
+
+
+def test_simplify_of_functions_that_fade_and_of_ones_that_are_simple():
+    basis = RBF(9)
+    sigma = Activation(basis, np.ones(9))
+    z = np.linspace(-9, 9, 5001)
+    assert np.abs(sigma.simplify(0.05)(z) - sigma(z)).max() <= 0.06
+    line = BSpline(17, degree=1, extrapolate="linear")
+    relu = Activation(line, line.fit(lambda z: np.maximum(z, 0)))
+    assert relu.simplify(1e-6).basis.n == 3
+    with pytest.raises(ValueError, match="'tol' must be more than 0"):
+        relu.simplify(0.0)
+    with pytest.raises(ValueError, match="513 knots"):
+        sigma.simplify(1e-9)

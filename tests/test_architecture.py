@@ -24,7 +24,7 @@ PARTS = {
     },
     "__main__": {"cli"},
     "_version": set(),
-    "activation": {"bases", "fused"},
+    "activation": {"bases", "formulas", "fused"},
     "archive": set(),
     "bases": set(),
     "cli": {
@@ -67,6 +67,7 @@ PARTS = {
         "runtime",
         "solvers",
     },
+    "formulas": set(),
     "fused": {"runtime"},
     "inputs": {"fused", "rules", "runtime"},
     "io": {

@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linprog
 
-from rflaf.bases import Basis, get_basis
+from rflaf.bases import Basis, BSpline, get_basis
 from rflaf.bases.base import as_float
+from rflaf.formulas import Formula, describe
 from rflaf.fused import DEFAULT_TOL, Sigma, compile_activation
+
+_MOST_KNOTS = 513  # of `Activation.simplify`
 
 
 class Activation:
@@ -110,6 +114,61 @@ class Activation:
             tables[tol] = compile_activation(self.basis, self.coefficients, float(tol))
         return tables[tol]
 
+    def describe(self, z: ArrayLike | None = None, top: int = 5) -> list[Formula]:
+        """Formulas that come close: a f(b z + c) + d for named functions f, best first.
+
+        A library of functions (sine, tanh, logistic, exponential, Gaussian, powers, the ReLUs)
+        is fitted by least squares, and ranked by error and number of parameters. A good R² means
+        that the formula describes sigma, not that sigma was made by it.
+
+        Parameters
+        ----------
+        z : array, optional
+            Where the data is, such as `z_sample_` of an estimator: errors count there. By default
+            the grid.
+        top : int
+            The number of formulas, at most one per function. A constant has none.
+
+        Returns
+        -------
+        list of Formula
+            With `name`, `a`, `b`, `c`, `d`, `r2`, `n_parameters`; callable, and text for `print`.
+
+        Examples
+        --------
+        >>> from rflaf.bases import BSpline
+        >>> basis = BSpline(33)
+        >>> best = Activation(basis, basis.fit(lambda z: np.sin(3 * z))).describe()[0]
+        >>> print(best, best.name, round(best.r2, 3))
+        sin(3 z) sine 1.0
+        """
+        points = np.linspace(*self.basis.grid, 1001) if z is None else np.ravel(z)
+        return describe(self, points, top)
+
+    def simplify(self, tol: float, n_knots: int | None = None) -> Activation:
+        """Linear splines with the fewest equally spaced knots that stay within `tol` of sigma.
+
+        It holds on the grid, or for functions that fade to zero on all of their reach; linear
+        tails keep their slope, so that it holds beyond the grid too.
+
+        Parameters
+        ----------
+        tol : float
+            The largest |difference|.
+        n_knots : int, optional
+            Take so many knots, as close as they come.
+
+        Examples
+        --------
+        >>> from rflaf.bases import BSpline
+        >>> basis = BSpline(33, extrapolate="constant")
+        >>> Activation(basis, basis.fit(np.abs)).simplify(0.1).basis
+        BSpline(3 on [-2, 2], degree=1, extrapolate='constant')
+        """
+        if not tol > 0:
+            raise ValueError(f"'tol' must be more than 0. Got {tol!r}.")
+        return simplified(self, tol, n_knots)
+
     def plot(self, ax: Any = None, *, n_points: int = 500, **line: Any) -> Any:
         """Draw sigma over the grid and a quarter of its length on either side.
 
@@ -191,6 +250,44 @@ class Activation:
     def __repr__(self) -> str:
         a = np.array2string(self.coefficients, threshold=6, precision=4, separator=", ")
         return f"Activation({self.basis!r}, {a})"
+
+
+def simplified(sigma: Activation, tol: float, n_knots: int | None = None) -> Activation:
+    """See `Activation.simplify`."""
+    low, high = sigma.basis.reach(tol / 10)
+    tail = "linear" if sigma.basis.tail == "linear" else "constant"
+    z = np.linspace(low, high, max(512, 16 * round((high - low) / sigma.basis.spacing)) + 1)
+    between = np.linspace(low, high, 4 * z.size)
+    for n in range(2, _MOST_KNOTS + 1) if n_knots is None else [n_knots]:
+        basis = BSpline(n, low, high, degree=1, extrapolate=tail)
+        knots = np.linspace(low, high, n)
+        # interpolation is at most twice as far off as the best of these splines
+        if n_knots is None and np.abs(np.interp(z, knots, sigma(knots)) - sigma(z)).max() > 2 * tol:
+            continue
+        found = Activation(basis, _closest(basis, sigma, z))
+        if n_knots is not None or np.abs(found(between) - sigma(between)).max() <= tol:
+            return found
+    raise ValueError(f"{_MOST_KNOTS} knots do not come within tol={tol!r} of {sigma.basis!r}.")
+
+
+def _closest(basis: BSpline, sigma: Activation, z: NDArray[Any]) -> NDArray[np.float64]:
+    """The coefficients with the least largest error at z, and the slopes of linear tails."""
+    design, values, one = basis(z), sigma(z), np.ones((z.size, 1))
+    fixed: dict[str, Any] = {}
+    if basis.tail == "linear":
+        edges = np.array(basis.grid)
+        slopes = np.hstack([basis.derivative(edges), np.zeros((2, 1))])
+        fixed = {"A_eq": slopes, "b_eq": sigma.derivative(edges)}
+    result = linprog(
+        np.eye(basis.n + 1)[-1],
+        np.block([[design, -one], [-design, -one]]),
+        np.concatenate([values, -values]),
+        bounds=(None, None),
+        **fixed,
+    )
+    if result.x is None:  # two knots cannot have two slopes
+        return np.full(basis.n, np.mean(values))
+    return np.asarray(result.x[:-1])
 
 
 def alike(activations: list[Activation]) -> list[Activation]:

@@ -152,3 +152,12 @@ BAD = [
 def test_bad_parameters_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_slopes_of_linear_splines_at_knots_and_edges():
+    basis = BSpline(9, degree=1, extrapolate="linear")
+    a = np.arange(9.0) ** 2
+    slopes = np.diff(a) / 0.5
+    at_knots = basis.derivative(np.linspace(-2, 2, 9)) @ a
+    np.testing.assert_allclose(at_knots, [*slopes, slopes[-1]])  # from the right, at the end inside
+    np.testing.assert_allclose(basis([-3.0, 3.0]) @ a, [-slopes[0], 64 + slopes[-1]])

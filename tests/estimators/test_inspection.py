@@ -70,7 +70,9 @@ def test_plot_activation(friedman):
     model = regressor().fit(X, y)
     figure, ax = pyplot.subplots()
     assert model.plot_activation(ax) is ax
-    mean, first, second = ax.lines  # of two members, scaled alike
+    mean, first, second, formula = ax.lines  # of two members, scaled alike
+    assert formula.get_linestyle() == "--"
+    assert formula.get_label() == ax.get_legend().get_texts()[0].get_text()
     z = first.get_xdata()
     np.testing.assert_allclose(first.get_ydata(), model.activation_(z))
     np.testing.assert_allclose(

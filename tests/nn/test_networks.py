@@ -28,7 +28,7 @@ def test_formula_and_shapes(network, generator):
         model = network(4, 50, outputs, seed=1)
         out = model(x)
         assert out.shape == shape
-        z = x @ model.W
+        z = x @ model.W * getattr(model, "input_scale", 1.0)
         if isinstance(model.activation, LearnableActivation):
             phi = torch.from_numpy(model.activation.to_activation()(z.detach().numpy()))
         else:

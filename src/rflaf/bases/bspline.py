@@ -90,11 +90,13 @@ class BSpline(Basis):
 
     def functions(self, z: Array, order: int = 0) -> Iterator[Array]:
         u = (z.astype(np.float64) - self.low) / self.spacing + self.degree
+        if order == self.degree:  # the slope jumps at knots: at the upper edge, that of the grid
+            u = np.where(u == self.n, np.nextafter(u, 0), u)
         spline = _cardinal(self.degree, order)
         scale = self.spacing**-order
         for i in range(self.n):
             v = u - i
-            inside = (v >= 0) & (v <= self.degree + 1)
+            inside = (v >= 0) & (v < self.degree + 1)
             values = np.where(np.isnan(v), v, 0.0)
             values[inside] = spline(v[inside]) * scale
             yield values.astype(z.dtype)

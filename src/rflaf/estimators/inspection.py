@@ -54,13 +54,15 @@ class InspectionMixin:
     def plot_activation(self, ax: Any = None) -> Any:
         """Draw the learned activation, and under it the histogram of what it is applied to.
 
+        The dashed line is the closest formula of `Activation.describe`, where the histogram is.
         Those of several members are thin, scaled to one height and sign, with their mean. Of
         members with several forms of the inputs, those of the first one's form are drawn.
         """
         check_is_fitted(self)
         team = [member.layer for member in leading_team(self.members_)]
         if len(team) == 1:
-            ax = self.activation_.plot(ax, color="C3", lw=2)
+            mean = self.activation_
+            ax = mean.plot(ax, color="C3", lw=2)
         else:
             activations = alike([layer.activation for layer in team])
             mean = sum(activations[1:], activations[0]) / len(activations)
@@ -68,6 +70,12 @@ class InspectionMixin:
             z = ax.lines[-1].get_xdata()
             for each in activations:
                 ax.plot(z, each(z), color="C3", lw=0.7, alpha=0.5)
+        for formula in self._formula(mean):
+            left, right = ax.get_xlim()
+            z = np.linspace(left, right, 500)
+            bottom, top = ax.get_ylim()
+            ax.plot(z, np.clip(formula(z), bottom, top), "k--", lw=1, label=str(formula))
+            ax.legend(loc="best")
         below = ax.twinx()
         below.hist(self.z_sample_, bins=60, range=ax.get_xlim(), color="0.6", alpha=0.35)
         below.set_yticks([])
@@ -76,6 +84,11 @@ class InspectionMixin:
         ax.patch.set_visible(False)
         ax.set_title("learned activation" if self.activation_.basis.learnable else "activation")
         return ax
+
+    def _formula(self, activation: Any = None) -> list[Any]:
+        """The best formula for the activation where the data is; none for a fixed one."""
+        activation = self.activation_ if activation is None else activation
+        return activation.describe(self.z_sample_, 1) if activation.basis.learnable else []
 
     def plot_warps(self, columns: Any = None, axes: Any = None) -> Any:
         """Draw what becomes of columns that are cut into bins: a curve per column.
@@ -256,6 +269,7 @@ class InspectionMixin:
             f"  features       {self.components_.shape[1]} per member of {inputs} inputs"
             f"{f' from {columns} columns' if columns != inputs else ''}",
             f"  activation     {self.activation_.basis!r}",
+            *(f"  looks like     {each} (R² {each.r2:.3f})" for each in self._formula()),
             f"  metric         {model.metric_kind_}",
             f"  alpha          {model.alpha_:.3g}",
             f"  grid coverage  {model.grid_coverage_:.1%}",

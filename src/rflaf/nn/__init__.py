@@ -14,11 +14,27 @@ except ImportError as error:
 from rflaf.nn.kan import KAN
 from rflaf.nn.learnable import LearnableActivation
 from rflaf.nn.networks import LAN, MLP, RFLAF, RFMLP
+from rflaf.nn.penalties import distance_from_start, second_variation, smoothness
+from rflaf.nn.swapping import parameter_groups, swap_activations
 
 if TYPE_CHECKING:
     from rflaf.paper.training import fit_adam, train
 
-__all__ = ["KAN", "LAN", "MLP", "RFLAF", "RFMLP", "LearnableActivation", "fit_adam", "train"]
+__all__ = [
+    "KAN",
+    "LAN",
+    "MLP",
+    "RFLAF",
+    "RFMLP",
+    "LearnableActivation",
+    "distance_from_start",
+    "fit_adam",
+    "parameter_groups",
+    "second_variation",
+    "smoothness",
+    "swap_activations",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

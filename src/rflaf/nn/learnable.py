@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from rflaf.activation import Activation
-from rflaf.bases import Basis, get_basis, with_tails
+from rflaf.bases import Basis, BSpline, get_basis, with_tails
 from rflaf.nn.eager import activate, runs_here
 from rflaf.nn.initial import Init, grid_of, initial_coefficients, inputs_of, on_grid
 from rflaf.nn.layouts import basis_name, named_basis
+from rflaf.nn.pieces import pieces
 
 _TAILS = ("linear", "zero", "constant", "basis")
 _MEMORY = 0.1  # the weight of a new batch in the running share of inputs outside the grid
@@ -52,6 +53,10 @@ class LearnableActivation(nn.Module):
         What sigma is outside the grid: a straight line by its value and slope at the edge, which
         are learned with the rest; zero, to which Gaussians and splines fade within a few of their
         widths; the value at the edge; or whatever the basis does. Powers are evaluated everywhere.
+    bounds : (float, float), optional
+        The least and the largest slope of sigma, in the tails as well: (0, inf) for a monotone
+        function, (-1, 1) for one whose Lipschitz constant is 1. It needs a B-spline basis. The
+        start is brought within them; call `project_` after each step of the optimiser.
     generator : torch.Generator, optional
         For `init="random"`.
     device, dtype : optional
@@ -97,6 +102,7 @@ class LearnableActivation(nn.Module):
         dim: int = -1,
         tails: str = "linear",
         *,
+        bounds: tuple[float, float] | None = None,
         generator: torch.Generator | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -133,6 +139,10 @@ class LearnableActivation(nn.Module):
         self.register_buffer("outside_share", share, persistent=False)
         self.outside_share: Tensor
         self._batches = 0
+        self.bounds = bounds
+        self.project_()
+        self.register_buffer("start", self.coefficients.detach().clone(), persistent=False)
+        self.start: Tensor  # for `distance_from_start`
 
     def forward(self, z: Tensor) -> Tensor:
         """sigma(z), of z's shape and dtype."""
@@ -205,9 +215,84 @@ class LearnableActivation(nn.Module):
         values = torch.stack([torch.from_numpy(a) for a in fits]).reshape(self.coefficients.shape)
         self.coefficients.copy_(values)
         self.basis, self.basis_name = basis, basis_name(basis)
+        self.project_()
+        self.start.copy_(self.coefficients)
         self.outside_share.fill_(float("nan"))
         self._batches = 0
         return self
+
+    def lipschitz(self) -> Tensor:
+        """The largest |sigma'|, tails included; with one activation per channel, of each.
+
+        Exact for the table that is evaluated, and differentiable. Powers beyond the first have
+        none: infinity.
+
+        Examples
+        --------
+        >>> round(LearnableActivation("bspline", init="identity").lipschitz().item(), 3)
+        1.0
+        """
+        a = self.coefficients
+        if self.basis.tail == "direct":
+            steep = (a[..., 2:] != 0).any(-1)
+            slope = a[..., 1] if a.shape[-1] > 1 else torch.zeros_like(a[..., 0])
+            return torch.where(steep, torch.full_like(slope, float("inf")), slope.abs())
+        low, high = pieces(a, self.basis_name).extremes()
+        return torch.maximum(-low, high).reshape(a.shape[:-1]).to(a.dtype)
+
+    @torch.no_grad()
+    def project_(self) -> LearnableActivation:
+        """Bring the slope of sigma within `bounds`, in place; without bounds, do nothing.
+
+        Differences of neighbouring coefficients are clipped, and their mean is kept. The slope of a
+        B-spline is a mean of such differences, so that it is within the bounds everywhere.
+
+        Examples
+        --------
+        >>> import torch
+        >>> layer = LearnableActivation("bspline", init="cos", bounds=(0, float("inf")))
+        >>> optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+        >>> hook = optimizer.register_step_post_hook(lambda *_: layer.project_())
+        >>> layer(torch.randn(64)).square().mean().backward()
+        >>> optimizer.step()
+        >>> z = torch.linspace(-5, 5, 101)
+        >>> bool((layer(z).diff() > -1e-6).all())
+        True
+        """
+        if self.bounds is None:
+            return self
+        low, high = check_bounds(self.bounds, self.basis)
+        a = self.coefficients
+        steps = a.double().diff(dim=-1).clamp(low * self.basis.spacing, high * self.basis.spacing)
+        sums = nn.functional.pad(steps.cumsum(-1), (1, 0))
+        a.copy_(sums - sums.mean(-1, keepdim=True) + a.double().mean(-1, keepdim=True))
+        return self
+
+    def simplify(self, tol: float) -> LearnableActivation:
+        """A new module in linear splines, with the fewest knots that stay within `tol` of sigma.
+
+        As `rflaf.Activation.simplify`; channels share the knots, as many as the worst one needs.
+
+        Examples
+        --------
+        >>> LearnableActivation("bspline", 33, init="relu").simplify(0.05).basis
+        BSpline(3 on [-2, 2], degree=1, extrapolate='linear')
+        """
+        each = [None] if self.channels is None else range(self.channels)
+        found = [self.to_activation(c) for c in each]
+        n = max(sigma.simplify(tol).basis.n for sigma in found)
+        simple = [sigma.simplify(tol, n) for sigma in found]
+        a = np.stack([sigma.coefficients for sigma in simple])
+        return LearnableActivation(
+            simple[0].basis,
+            init=a[0] if self.channels is None else a,
+            shared=self.channels is None,
+            channels=self.channels,
+            dim=self.dim,
+            tails="basis",
+            device=self.coefficients.device,
+            dtype=self.coefficients.dtype,
+        )
 
     def plot(self, ax: Any = None, channel: int | None = None, **line: Any) -> Any:
         """Draw sigma, or with one per channel all of them, or that of `channel`.
@@ -258,6 +343,27 @@ class LearnableActivation(nn.Module):
         """For `repr`."""
         channels = "" if self.channels is None else f", channels={self.channels}, dim={self.dim}"
         return f"{self.basis!r}{channels}"
+
+
+def check_bounds(bounds: tuple[float, float], basis: Basis) -> tuple[float, float]:
+    """The bounds of a slope, where they can be kept in `basis`."""
+    low, high = bounds
+    if not low < high:
+        raise ValueError(
+            "The 'bounds' parameter of LearnableActivation must be two numbers, the lower one "
+            f"first. Got {bounds!r}."
+        )
+    if not isinstance(basis, BSpline) or basis.tail == "zero":
+        raise ValueError(
+            "The 'bounds' parameter of LearnableActivation needs basis='bspline' or a BSpline, "
+            f"with tails 'linear' or 'constant'. Got {basis!r}."
+        )
+    if basis.tail == "constant" and not low <= 0 <= high:
+        raise ValueError(
+            "The 'bounds' parameter of LearnableActivation must include 0, the slope of constant "
+            f"tails. Got {bounds!r}."
+        )
+    return low, high
 
 
 class FixedActivation(nn.Module):

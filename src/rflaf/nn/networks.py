@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import math
+import warnings
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +13,13 @@ from rflaf.bases import Basis
 from rflaf.nn.eager import network, readout
 from rflaf.nn.initial import Init
 from rflaf.nn.learnable import FixedActivation, LearnableActivation
+from rflaf.runtime.callers import caller_level
+
+_FILLED = 0.99  # share of the first batch's Z that "auto" brings inside the grid
+_MOST_OUTSIDE = 0.2  # of Z; with more, a warning
+_EVERY = 64  # batches, of which one is looked at
+_MEMORY = 0.1  # the weight of that one in the running share of inputs outside the grid
+_ROWS, _COLUMNS = 256, 256  # of Z that are looked at
 
 
 class TwoLayerNetwork(nn.Module):
@@ -58,9 +67,13 @@ class TwoLayerNetwork(nn.Module):
         self.activation = activation
         self.V = nn.Parameter(V)
 
+    def scaled(self, x: Tensor) -> Tensor:
+        """What W is applied to: the inputs, times their scale where there is one."""
+        return x
+
     def project(self, x: Tensor) -> Tensor:
-        """Z = X W."""
-        return x @ self.W
+        """Z = X W, of the scaled inputs."""
+        return self.scaled(x) @ self.W
 
     def readout(self, z: Tensor, rows: Tensor | None = None) -> Tensor:
         """sigma(Z) V, if `rows` is given, of those of Z.
@@ -80,7 +93,7 @@ class TwoLayerNetwork(nn.Module):
         """
         sigma = self.activation
         if isinstance(sigma, LearnableActivation) and sigma.is_plain():
-            return network(x, self.W, sigma.coefficients, self.V, sigma.basis_name)
+            return network(self.scaled(x), self.W, sigma.coefficients, self.V, sigma.basis_name)
         return self.readout(self.project(x))
 
     def extra_repr(self) -> str:
@@ -101,6 +114,11 @@ class RFLAF(TwoLayerNetwork):
         C. By default the output is a vector of one number per row.
     basis, n_basis, grid, init
         As for `LearnableActivation`; the paper's RBF-16 is the default.
+    input_scale : "auto", float or None
+        What inputs are multiplied by. "auto" measures it on the first batch, so that 99 % of Z fill
+        the grid, whose functions fade to zero outside; it is then part of `state_dict`. None is the
+        paper's network: inputs as they are. With a number, or after the first batch, a warning is
+        given once where a fifth of Z or more lie outside the grid in training.
     seed : int, optional
         For W, V and a. By default they come from PyTorch's global generator.
     dtype : torch.dtype, optional
@@ -118,6 +136,7 @@ class RFLAF(TwoLayerNetwork):
     """
 
     frozen = True
+    input_scale: Tensor | None
 
     def __init__(
         self,
@@ -129,6 +148,7 @@ class RFLAF(TwoLayerNetwork):
         n_basis: int = 17,
         grid: tuple[float, float] = (-2.0, 2.0),
         init: Init = "random",
+        input_scale: float | str | None = "auto",
         seed: int | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -137,6 +157,66 @@ class RFLAF(TwoLayerNetwork):
             basis, n_basis, grid, init, tails="basis", generator=generator, dtype=dtype
         )
         super().__init__(n_inputs, n_components, n_outputs, activation, generator, dtype)
+        low, high = activation.basis.grid
+        number = isinstance(input_scale, int | float) and 0 < input_scale < math.inf
+        if not (number or input_scale is None or (input_scale == "auto" and low < 0 < high)):
+            raise ValueError(
+                f"The 'input_scale' parameter of {type(self).__name__} must be a positive number, "
+                f"None, or 'auto' with 0 inside the grid. Got {input_scale!r}, grid {(low, high)}."
+            )
+        self._measured, self._batches, self._warned = input_scale != "auto", 0, False
+        scale = None
+        if input_scale is not None:
+            start = float(input_scale) if number else math.nan  # not known before the first batch
+            scale = torch.tensor(start, dtype=self.V.dtype)
+        self.register_buffer("input_scale", scale)
+
+    def scaled(self, x: Tensor) -> Tensor:
+        """The inputs times `input_scale`, which the first batch decides if it is "auto"."""
+        if self.input_scale is None:
+            return x
+        if not self._measured:
+            self._measure(x.detach())
+        if self.training:
+            self._watch(x.detach())
+        return x * self.input_scale
+
+    @torch.no_grad()
+    def _measure(self, x: Tensor) -> None:
+        assert self.input_scale is not None
+        low, high = self.activation.basis.grid  # type: ignore[union-attr, misc]
+        far = torch.quantile(_some(x, self.W).abs().float(), _FILLED)
+        room = far.new_tensor(min(-low, high))
+        self.input_scale.copy_(torch.where(far > 0, room / far, torch.ones_like(far)))
+        self._measured = True
+
+    @torch.no_grad()
+    def _watch(self, x: Tensor) -> None:
+        """Bring the activation's `outside_share` up to date, now and then, and warn once."""
+        assert self.input_scale is not None
+        self._batches += 1
+        if self._batches % _EVERY != 1 or torch.compiler.is_compiling():
+            return
+        sigma = cast("LearnableActivation", self.activation)
+        low, high = sigma.basis.grid
+        z = _some(x, self.W) * self.input_scale
+        share = ((z < low) | (z > high)).float().mean()
+        before = sigma.outside_share
+        before.copy_(torch.where(before.isnan(), share, torch.lerp(before, share, _MEMORY)))
+        if share > _MOST_OUTSIDE and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"{share.item():.0%} of the projected inputs lie outside the grid "
+                f"[{low:g}, {high:g}], where the activation can be shaped. A smaller 'input_scale' "
+                "or a wider 'grid' with more 'n_basis' may help.",
+                UserWarning,
+                stacklevel=caller_level(),
+            )
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+        if self.input_scale is not None:  # a model may be saved before its first batch
+            self._measured = not bool(self.input_scale.isnan())
 
 
 class LAN(RFLAF):
@@ -190,6 +270,12 @@ class MLP(RFMLP):
     """
 
     frozen = False
+
+
+def _some(x: Tensor, W: Tensor) -> Tensor:
+    """Z of a few rows and columns."""
+    rows = x.reshape(-1, x.shape[-1])
+    return rows[:: max(1, len(rows) // _ROWS)].to(W.dtype) @ W[:, :_COLUMNS]
 
 
 def seeded(seed: int | None) -> torch.Generator | None:

@@ -104,7 +104,7 @@ def _by_training(
     from rflaf.paper.training import Data, train
 
     width, epochs = PUBLISHED_CURVES[dataset]
-    model = RFLAF(2, N_COMPONENTS, basis=RBF(401, width=width), seed=seed)
+    model = RFLAF(2, N_COMPONENTS, basis=RBF(401, width=width), input_scale=None, seed=seed)
     data = Data(*rows, *test)
     result = train(model, data, "published", epochs=QUICK_EPOCHS if quick else epochs, seed=seed)
     activation: Activation = model.activation.to_activation()  # type: ignore[operator]

@@ -82,7 +82,8 @@ def build(spec: Spec, data: Split) -> Any:
         kind = nn.RFMLP if model.family == "rfmlp" else nn.MLP
         return kind(d, M, C, activation=model.part, seed=seed)
     basis = published_basis(model.part, model.cells, corrected=spec.protocol == "corrected")
-    return (nn.RFLAF if model.family == "rflaf" else nn.LAN)(d, M, C, basis=basis, seed=seed)
+    learned = nn.RFLAF if model.family == "rflaf" else nn.LAN
+    return learned(d, M, C, basis=basis, input_scale=None, seed=seed)
 
 
 def protocol_of(spec: Spec, data: Split) -> Protocol:

@@ -19,7 +19,7 @@ from rflaf.paper.training import CORRECTED, PUBLISHED, Data, published_basis, re
 def test_published_protocol_step_by_step(regression):
     """A plain loop that follows the description gives the same parameters."""
     X, y, X_test, y_test = regression
-    model, twin = RFLAF(2, 60, seed=5), RFLAF(2, 60, seed=5)
+    model, twin = RFLAF(2, 60, input_scale=None, seed=5), RFLAF(2, 60, input_scale=None, seed=5)
     result = train(model, regression, replace(PUBLISHED, epochs=2, batch_size=32), seed=7)
 
     optimizer = torch.optim.Adam(twin.parameters(), lr=1e-3)
@@ -61,7 +61,7 @@ def test_protocols_differ_as_they_should(regression):
 def test_corrected_protocol_keeps_the_chosen_epoch(regression, generator):
     X, X_test = regression[0], regression[2]
     y, y_test = (torch.randn(len(x), generator=generator) for x in (X, X_test))
-    model = RFLAF(2, 60, seed=5)
+    model = RFLAF(2, 60, input_scale=None, seed=5)
     protocol = replace(CORRECTED, learning_rate=0.03, epochs=12)  # noise is soon learned by heart
     result = train(model, Data(X, y, X_test, y_test), protocol)
     assert result.best_epoch < 12
@@ -85,7 +85,7 @@ def test_weight_decay_is_for_trained_first_layers_alone(regression):
 
 
 def test_z_in_memory_or_not_gives_the_same(regression):
-    models = [RFLAF(2, 60, seed=5) for _ in range(2)]
+    models = [RFLAF(2, 60, input_scale=None, seed=5) for _ in range(2)]
     for model, budget in zip(models, (0, 1 << 30)):
         train(model, regression, "published", epochs=2, memory_budget=budget)
     torch.testing.assert_close(models[0].V, models[1].V, atol=1e-5, rtol=1e-4)
@@ -94,7 +94,9 @@ def test_z_in_memory_or_not_gives_the_same(regression):
 def test_classes(generator):
     X = torch.randn(600, 2, generator=generator)
     y = (X[:, 0] > 0).long() + (X[:, 1] > 0).long()
-    result = train(RFLAF(2, 200, 3, seed=0), (X[:500], y[:500], X[500:], y[500:]), epochs=20)
+    result = train(
+        RFLAF(2, 200, 3, input_scale=None, seed=0), (X[:500], y[:500], X[500:], y[500:]), epochs=20
+    )
     assert result.test_accuracy > 0.75
     published = train(RFMLP(2, 200, 3, seed=0), (X[:500], y[:500], X[500:], y[500:]), "published",
                       epochs=3)  # fmt: skip
@@ -169,26 +171,43 @@ def test_killed_and_resumed_run_ends_with_the_same_bits(tmp_path):
 
 def test_checkpoint_of_another_run_is_refused(regression, tmp_path):
     path = tmp_path / "run.pt"
-    train(RFLAF(2, 20, seed=0), regression, "published", epochs=1, checkpoint=path)
+    train(
+        RFLAF(2, 20, input_scale=None, seed=0), regression, "published", epochs=1, checkpoint=path
+    )
     with pytest.raises(ValueError, match=r"another run: its 'seed'"):
-        train(RFLAF(2, 20, seed=0), regression, "published", epochs=1, checkpoint=path, seed=1)
+        train(
+            RFLAF(2, 20, input_scale=None, seed=0),
+            regression,
+            "published",
+            epochs=1,
+            checkpoint=path,
+            seed=1,
+        )
     other = (regression[0], regression[1] + 1, *regression[2:])
     with pytest.raises(ValueError, match=r"another run: its 'data'"):
-        train(RFLAF(2, 20, seed=0), other, "published", epochs=1, checkpoint=path)
+        train(RFLAF(2, 20, input_scale=None, seed=0), other, "published", epochs=1, checkpoint=path)
 
 
 @pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"no"])
 def test_a_damaged_checkpoint_names_its_file(damage, regression, tmp_path):
     path = tmp_path / "run.pt"
-    train(RFLAF(2, 20, seed=0), regression, "published", epochs=1, checkpoint=path)
+    train(
+        RFLAF(2, 20, input_scale=None, seed=0), regression, "published", epochs=1, checkpoint=path
+    )
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ValueError, match=r"checkpoint '.*run\.pt' is damaged .* Remove it"):
-        train(RFLAF(2, 20, seed=0), regression, "published", epochs=1, checkpoint=path)
+        train(
+            RFLAF(2, 20, input_scale=None, seed=0),
+            regression,
+            "published",
+            epochs=1,
+            checkpoint=path,
+        )
 
 
 def test_finished_checkpoint_gives_the_result_again(regression, tmp_path):
     path = tmp_path / "run.pt"
-    models = [RFLAF(2, 20, seed=0) for _ in range(2)]
+    models = [RFLAF(2, 20, input_scale=None, seed=0) for _ in range(2)]
     first, again = (train(m, regression, epochs=3, checkpoint=path) for m in models)
     assert first == again
     assert torch.equal(models[0].V, models[1].V)
@@ -201,7 +220,7 @@ def test_progress(tqdm, regression, capsys, monkeypatch):
         monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     else:
         pytest.importorskip("tqdm")
-    train(RFLAF(2, 20, seed=0), regression, epochs=2, progress=True)
+    train(RFLAF(2, 20, input_scale=None, seed=0), regression, epochs=2, progress=True)
     assert ("validation_loss" if tqdm else "epochs: 2/2, train loss") in capsys.readouterr().err
 
 
@@ -230,7 +249,7 @@ def test_errors(regression):
 def test_pairs_are_the_published_kans_loss(regression):
     """n × 1 outputs against n targets: every output meets every target of its batch."""
     protocol = replace(PUBLISHED, epochs=1, batch_size=32, pairs=True)
-    model = RFLAF(2, 60, seed=5)
+    model = RFLAF(2, 60, input_scale=None, seed=5)
     result = train(model, regression, protocol)
     X, _, X_test, y = regression
     out = model(X_test).detach()

@@ -158,6 +158,8 @@ def _network(
             raise ValueError(f"RFMLP has activations without a phase. Got {basis!r}.")
         model = RFMLP(d, m, n_outputs, activation=basis.name, seed=seed, dtype=dtype)
     else:
-        model = RFLAF(d, m, n_outputs, basis=basis, init=init, seed=seed, dtype=dtype)
+        model = RFLAF(
+            d, m, n_outputs, basis=basis, init=init, input_scale=None, seed=seed, dtype=dtype
+        )
     model.W = w
     return model

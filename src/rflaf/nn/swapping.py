@@ -1,0 +1,257 @@
+"""Learnable activations in the place of fixed ones, in a network that exists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rflaf.bases import Basis, BSpline, get_basis, with_tails
+from rflaf.nn.initial import fit
+from rflaf.nn.layouts import Float64
+from rflaf.nn.learnable import LearnableActivation
+
+_PER = ("layer", "channel", "model")
+_IMAGE_NDIM = 4  # from so many dimensions on, channels are the second one
+
+
+def swap_activations(
+    model: nn.Module,
+    kinds: type[nn.Module] | tuple[type[nn.Module], ...] = nn.ReLU,
+    *,
+    per: str = "layer",
+    basis: str | Basis | None = None,
+    n_basis: int = 33,
+    grid: tuple[float, float] = (-4.0, 4.0),
+    example: Any = None,
+    dim: int | None = None,
+    bounds: tuple[float, float] | None = None,
+    lr: float | None = None,
+) -> list[dict[str, Any]]:
+    """Replace activations in `model`, in place, by learnable ones that start as the same function.
+
+    Before training the outputs are those of before, up to the error of the basis: none for ReLU
+    and other functions with a kink at 0 in linear splines.
+
+    **Functions are not seen.** Only modules can be replaced: a network that calls
+    `torch.nn.functional.relu` or `torch.relu` in its `forward` needs an `nn.ReLU` there first.
+
+    Parameters
+    ----------
+    model : Module
+        Any network. A module that is used in several places is replaced by one module.
+    kinds : type of Module, or several
+        What to replace: modules that work element by element, such as `nn.ReLU`, `nn.GELU`.
+    per : {"layer", "channel", "model"}
+        One activation for each module replaced, one for each channel, or one for all.
+    basis, n_basis, grid
+        As for `LearnableActivation`. By default splines of degree 1 or 3, whichever start
+        closer to the function that is replaced. Tails are linear.
+    example : tensor or tuple of tensors, optional
+        Inputs of `model`, run once to count channels; needed with `per="channel"`.
+    dim : int, optional
+        The dimension of the channels. By default 1 for four and more dimensions, as after
+        `nn.Conv2d`, and else the last.
+    bounds : (float, float), optional
+        Of the slope, as for `LearnableActivation`.
+    lr : float, optional
+        Learning rate of the activations. By default that of the optimiser.
+
+    Returns
+    -------
+    list of dict
+        Parameter groups for an optimiser, as by `parameter_groups`: the activations, without
+        weight decay, and all other parameters.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch import nn
+    >>> from rflaf.nn import swap_activations
+    >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU())
+    >>> x = torch.randn(5, 4)
+    >>> before = model(x)
+    >>> groups = swap_activations(model, nn.ReLU, lr=1e-2)
+    >>> torch.allclose(model(x), before, atol=1e-5)
+    True
+    >>> optimizer = torch.optim.AdamW(groups, lr=1e-3)
+    >>> [len(group["params"]) for group in groups]
+    [2, 4]
+    """
+    if per not in _PER:
+        raise ValueError(
+            f"The 'per' parameter of swap_activations must be one of: {', '.join(_PER)}. "
+            f"Got {per!r}."
+        )
+    places = list(_places(model, kinds))
+    if not places:
+        raise ValueError(
+            f"'model' must have modules of the kinds to replace inside it. Got none of {kinds}. "
+            "Functions that 'forward' calls cannot be replaced: put modules in their place."
+        )
+    old = {id(module): module for _, _, module in places}
+    names = {id(module): name for name, module in model.named_modules()}
+    for parent, _, _ in places:
+        if isinstance(parent, nn.TransformerEncoderLayer):
+            parent.activation_relu_or_gelu = 0  # else its fast path skips the module
+    channels = _channels(model, old, names, example, dim) if per == "channel" else {}
+    like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+
+    def make(module: nn.Module) -> LearnableActivation:
+        count, at = channels.get(id(module), (None, -1))
+        function = _function_of(module, names[id(module)], count)
+        chosen = _basis_for(function, basis, n_basis, grid)
+        return LearnableActivation(
+            chosen,
+            init=_start(chosen, function, count),
+            shared=count is None,
+            channels=count,
+            dim=at,
+            tails="basis",
+            bounds=bounds,
+            device=like.device,
+            dtype=like.dtype,
+        )
+
+    new = {key: make(module) for key, module in old.items()}
+    if per == "model":
+        one = next(iter(new.values()))
+        for each in new.values():
+            if each.basis != one.basis or not torch.equal(each.coefficients, one.coefficients):
+                raise ValueError(
+                    "per='model' needs modules that compute one function. Got several: swap them "
+                    "one kind at a time."
+                )
+        new = dict.fromkeys(new, one)
+    for parent, name, module in places:
+        setattr(parent, name, new[id(module)].train(module.training))
+    return parameter_groups(model, lr)
+
+
+def parameter_groups(model: nn.Module, lr: float | None = None) -> list[dict[str, Any]]:
+    """The parameters of `model` for an optimiser, in two groups: activations, and all others.
+
+    Coefficients of activations have no weight decay, which would pull them to zero and not to a
+    function that is good; `lr` is their learning rate.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from rflaf.nn import LearnableActivation, parameter_groups
+    >>> model = nn.Sequential(nn.Linear(2, 3), LearnableActivation())
+    >>> [sorted(group) for group in parameter_groups(model, lr=0.01)]
+    [['lr', 'params', 'weight_decay'], ['params']]
+    """
+    layers = [each for each in model.modules() if isinstance(each, LearnableActivation)]
+    own = {id(layer.coefficients): layer.coefficients for layer in layers}
+    first: dict[str, Any] = {"params": list(own.values()), "weight_decay": 0.0}
+    if lr is not None:
+        first["lr"] = lr
+    return [first, {"params": [p for p in model.parameters() if id(p) not in own]}]
+
+
+def _places(
+    model: nn.Module, kinds: type[nn.Module] | tuple[type[nn.Module], ...]
+) -> Iterator[tuple[nn.Module, str, nn.Module]]:
+    """Every place with a module of these kinds: its parent, its name there, and the module."""
+    for parent in model.modules():
+        for name, child in parent._modules.items():
+            if isinstance(child, kinds):
+                yield parent, name, child
+
+
+def _function_of(
+    module: nn.Module, name: str, channels: int | None
+) -> Callable[[Float64], Float64]:
+    """What the module computes, L × channels for L numbers; the module itself is not touched."""
+    copy = deepcopy(module).to("cpu", torch.float64).eval()
+
+    @torch.no_grad()
+    def function(z: Float64) -> Float64:
+        column = torch.from_numpy(np.ascontiguousarray(z, dtype=np.float64))[:, None]
+        return np.asarray(copy(column.repeat(1, channels or 1)))
+
+    z = np.linspace(-1, 1, 8)
+    try:
+        alone = np.array_equal(function(z)[::2], function(z[::2]))
+    except RuntimeError:  # one slope per channel: nn.PReLU(8)
+        alone = False
+    if not alone:
+        raise ValueError(
+            f"Module {name!r} must compute one function, element by element. Got {module!r}. "
+            "One with parameters per channel needs per='channel'."
+        )
+    return function
+
+
+def _basis_for(
+    function: Callable[[Float64], Float64],
+    basis: str | Basis | None,
+    n_basis: int,
+    grid: tuple[float, float],
+) -> Basis:
+    """The given basis, or the better one of two, with linear tails."""
+    if basis is not None:
+        return with_tails(get_basis(basis, n_basis, grid), "linear")
+    z = np.linspace(*grid, 1001)
+    target = function(z)[:, 0]
+    found = [BSpline(n_basis, *grid, degree=degree, extrapolate="linear") for degree in (1, 3)]
+    errors = [
+        np.abs(each(z) @ fit(each, partial(_column, function, 0)) - target).max() for each in found
+    ]
+    return found[int(np.argmin(errors))]
+
+
+def _start(basis: Basis, function: Callable[[Float64], Float64], channels: int | None) -> Float64:
+    """The coefficients of the function, or of one per channel."""
+    values = function(np.linspace(*basis.grid, 64))
+    same = bool((values == values[:, :1]).all())
+    columns = [0] if same else range(channels or 1)
+    fits = [fit(basis, partial(_column, function, c)) for c in columns]
+    return fits[0] if same else np.stack(fits)
+
+
+def _column(function: Callable[[Float64], Float64], c: int, z: Float64) -> Float64:
+    return function(z)[:, c]
+
+
+def _channels(
+    model: nn.Module,
+    old: dict[int, nn.Module],
+    names: dict[int, str],
+    example: Any,
+    dim: int | None,
+) -> dict[int, tuple[int, int]]:
+    """The number of channels that each module is called with, and their dimension."""
+    if example is None:
+        raise ValueError("per='channel' needs an 'example' of the model's inputs.")
+    seen: dict[int, set[tuple[int, int]]] = {key: set() for key in old}
+
+    def note(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        at = dim if dim is not None else 1 if inputs[0].ndim >= _IMAGE_NDIM else -1
+        seen[id(module)].add((inputs[0].shape[at], at))
+
+    handles = [module.register_forward_pre_hook(note) for module in old.values()]
+    modes = {module: module.training for module in model.modules()}
+    try:
+        model.eval()  # running means and dropout are left alone
+        with torch.no_grad():
+            model(*example) if isinstance(example, tuple | list) else model(example)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    for key, found in seen.items():
+        if len(found) != 1:
+            counts = sorted(count for count, _ in found)
+            raise ValueError(
+                f"Module {names[key]!r} must be called with one number of channels. "
+                f"Got {counts}: use per='layer', or a module for each call."
+            )
+    return {key: found.pop() for key, found in seen.items()}
