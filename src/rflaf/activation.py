@@ -253,7 +253,7 @@ class Activation:
 
 
 def simplified(sigma: Activation, tol: float, n_knots: int | None = None) -> Activation:
-    """See `Activation.simplify`."""
+    """A linear spline within `tol` of sigma, or of `n_knots` knots; see `Activation.simplify`."""
     low, high = sigma.basis.reach(tol / 10)
     tail = "linear" if sigma.basis.tail == "linear" else "constant"
     z = np.linspace(low, high, max(512, 16 * round((high - low) / sigma.basis.spacing)) + 1)

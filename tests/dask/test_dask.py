@@ -64,7 +64,7 @@ def test_unknown_chunks(client, rows):
     assert_near(model, plain)
     prediction = model.predict(unknown(uneven(X.astype(np.float32))))
     assert np.isnan(prediction.shape[0])
-    assert prediction.dtype == np.float32
+    assert prediction.dtype == np.float64
     np.testing.assert_allclose(prediction.compute(), plain.predict(X), rtol=1e-3, atol=1e-3)
 
 
@@ -186,4 +186,4 @@ def test_a_partition_without_rows(rows):
     assert predict_rows(model, empty, "predict").shape == (0,)
     model = RFLAFRegressor(**OPTIONS).fit(X, y)
     for dtype in (np.float32, np.float64):
-        assert predict_rows(model, X[:0].astype(dtype), "predict").dtype == dtype
+        assert predict_rows(model, X[:0].astype(dtype), "predict").dtype == np.float64

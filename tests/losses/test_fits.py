@@ -65,7 +65,6 @@ def test_predictions(name):
     found = fitted(name).predict(NEW_X)
     assert found.shape == ((2000, 3) if name == "three quantiles" else (2000,))
     assert error(name, fitted(name)) < 0.45
-    assert fitted(name).feature_importances_.argmax() == 0
     assert fitted(name).feature_importances_.argmin() == 2
     assert 0.4 < fitted(name).oof_score_ < 1
     assert f"oof {fitted(name).loss_.score_name} 0." in fitted(name).summary()
@@ -101,8 +100,7 @@ def test_weights(name):
     one = model(name).fit(X[:12], Y[:12], sample_weight=weights).predict(NEW_X)
     same = model(name).fit(X[:12], Y[:12], sample_weight=1e6 * weights).predict(NEW_X)
     np.testing.assert_allclose(same, one, rtol=1e-9)
-    with pytest.warns(UserWarning, match="rows repeat others"):
-        copies = model(name).fit(X[twice], Y[twice]).predict(NEW_X)
+    copies = model(name).fit(X[twice], Y[twice]).predict(NEW_X)
     np.testing.assert_allclose(copies, one, atol=1e-5 * np.ptp(Y))
 
 

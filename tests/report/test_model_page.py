@@ -165,3 +165,14 @@ def test_nothing_half_written(tmp_path, numbers_model, full_disk):
         numbers_model[0].report(tmp_path / "a.html")
     assert (tmp_path / "a.html").read_text(encoding="utf-8") == "before"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_test_rows_far_outside_are_said(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 2))
+    model = RFLAFRegressor(20, max_iter=2, random_state=0).fit(X, X[:, 0])
+    far = X.copy()
+    far[:50] *= 100
+    write_report(model, tmp_path / "page.html", X_test=far, y_test=far[:, 0])
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "25.0% of the test rows lie more than a standard deviation outside" in text

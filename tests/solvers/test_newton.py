@@ -80,7 +80,10 @@ def test_weights_that_have_not_seen_the_held_out_rows(case, search):
             np.testing.assert_array_equal(stacked(found), found.honest)
         else:
             assert np.abs(stacked(found) - found.honest).max() > 1e-3
-        assert_least(data, found.honest, found.alpha, FIT, 3e-4)  # its last solve is a rough one
+        # its last solve is a rough one, more so where there is no second derivative
+        assert_least(
+            data, found.honest, found.alpha, FIT, 3e-3 if case.name == "quantiles" else 3e-4
+        )
         if not search:  # their targets have no part in it
             spoilt = ArrayRows(data.rows.x[HELD_OUT], data.rows.y[FIT][:100], np.ones(100))
             held_out = RowPart(spoilt, 1000, KeptBlocks(0))

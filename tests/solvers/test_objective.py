@@ -118,7 +118,8 @@ def test_rows_of_two_parts_are_those_of_both(case, rng):
 def test_sums_of_earlier_rows_are_part_of_the_loss(case, fit_intercept):
     """Of squared error they are its loss; of others they are near it, close to the least.
 
-    Of several classes they are less near: the outputs share a curvature.
+    Of several classes they are less near: the outputs share a curvature. So are those of losses
+    whose curvature is not their second derivative, and of positive targets.
     """
     data = Data(case, 300, fit_intercept)
     first, second = data.part(slice(0, 150)), data.part(slice(150, 300))
@@ -138,7 +139,8 @@ def test_sums_of_earlier_rows_are_part_of_the_loss(case, fit_intercept):
     if not fit_intercept:
         np.testing.assert_array_equal(found[-1], 0)
     losses = [both.value(each, 1e-2)[0] for each in (expected, found, v)]
-    share = 0.02 if data.loss.outputs == 1 else 0.2
+    smooth = data.loss.name in ("squared_error", "log_loss", "poisson", "tweedie")
+    share = (0.02 if data.loss.outputs == 1 else 0.2) if smooth else 0.5
     assert losses[1] - losses[0] <= share * (losses[2] - losses[0]) + 1e-9
     if data.loss.quadratic:
         close_scores(data, found, expected, atol=1e-5)

@@ -1,6 +1,7 @@
 """Rows of every loss with features of a random layer, and the weights with the least loss."""
 
 import numpy as np
+from scipy import optimize
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
 from rflaf import fused
@@ -64,9 +65,11 @@ def stacked(solution):
 
 
 def oracle(data, alpha, fit_intercept=True, rows=slice(None)):
-    """Scikit-learn's output weights for the same problem."""
+    """Scikit-learn's output weights for the same problem, or SciPy's where it has no such loss."""
     phi, y, weights = data.phi(rows)[:, :-1], data.rows.y[rows], data.rows.weights[rows]
     total = weights.sum()
+    if data.loss.name not in ("log_loss", "poisson", "squared_error"):
+        return _minimised(data, alpha, fit_intercept, rows)
     if y.dtype.kind == "i":
         model = LogisticRegression(
             C=1 / (2 * alpha * total), fit_intercept=fit_intercept, tol=1e-9, solver=SOLVER
@@ -80,6 +83,25 @@ def oracle(data, alpha, fit_intercept=True, rows=slice(None)):
     model.fit(phi, y, sample_weight=weights)
     coef = np.atleast_2d(model.coef_).T
     return np.vstack([coef, np.broadcast_to(model.intercept_, coef.shape[1])])
+
+
+def _minimised(data, alpha, fit_intercept, rows):
+    phi, target, weights = data.phi(rows), data.rows.y[rows], data.rows.weights[rows]
+    phi[:, -1] *= fit_intercept
+    shape, share = (phi.shape[1], data.loss.outputs), (weights / weights.sum())[:, None]
+    penalised = np.append(np.full(shape[0] - 1, alpha), 0.0)[:, None]
+
+    def value(flat):
+        v = flat.reshape(shape)
+        loss, slope = data.loss.slopes(phi @ v, target)
+        total = share[:, 0] @ loss + np.sum(penalised * v**2)
+        return total, (phi.T @ (share * slope) + 2 * penalised * v).ravel()
+
+    limits = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 50}
+    start = np.zeros(shape)
+    start[-1] = data.constant(rows) * fit_intercept
+    found = optimize.minimize(value, start.ravel(), jac=True, method="L-BFGS-B", options=limits)
+    return found.x.reshape(shape)
 
 
 def close_scores(data, found, expected, atol, rows=slice(None)):

@@ -257,6 +257,20 @@ class InspectionMixin:
             [f"x{j}" for j in range(model.n_features_in_)] if names is None else [*map(str, names)]
         )
 
+    def outside_share(self, X: Any) -> float:
+        """The share of rows more than a standard deviation outside the range of the fit's rows.
+
+        >>> import numpy as np
+        >>> from rflaf import RFLAFRegressor
+        >>> x = np.linspace(0, 1, 50)[:, None]
+        >>> RFLAFRegressor(20, random_state=0).fit(x, x[:, 0]).outside_share([[0.5], [9.0]])
+        0.5
+        """
+        model: Any = self
+        found = [(model.outside_.far(x)[-1], x.shape[0]) for x in model._input_blocks(X)]
+        far, count = np.sum(found, axis=0)
+        return float(far / count)
+
     def summary(self) -> str:
         """A few lines on what was fitted."""
         check_is_fitted(self)

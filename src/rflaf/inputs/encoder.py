@@ -245,7 +245,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         return np.bincount(self.origin_, shares, minlength=self.n_features_in_)
 
     def slopes(self, slopes: Array) -> Array:
-        """Derivatives in the columns, n × d × C, from those in the results; NaN for no numbers."""
+        """Derivatives in the columns, n × d × C, of `slopes` in the results; NaN for no numbers."""
         found = np.full((len(slopes), self.n_features_in_, slopes.shape[2]), np.nan)
         first = self.parts_[0]
         if isinstance(first, NumberPart):

@@ -43,7 +43,7 @@ class Loss(ABC):
     name: ClassVar[str]  # as users write it
     score_name: ClassVar[str]  # of what `score` measures
     quadratic: ClassVar[bool] = False  # one Newton step from anywhere is the solution
-    reach: ClassVar[float] = 0.5  # beyond the fit's rows, in ranges of their scores
+    reach: ClassVar[float] = 0.0  # beyond the fit's rows, in ranges of their scores
     lowest: ClassVar[float] = -np.inf  # of what can be observed, where it is a number
     single: bool = True  # whether a prediction is one number, or label, per row
 

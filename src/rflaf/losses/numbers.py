@@ -67,7 +67,7 @@ class Numbers(Loss):
 
     @abstractmethod
     def middle_and_spread(self, targets: Array, share: Array) -> tuple[Array, Array]:
-        """Those of targets, n × C, whose rows have weights that sum to one."""
+        """Those of `targets`, n × C, whose rows have the weights `share`, which sum to one."""
 
     def check(self, y: Any) -> Array:
         return check_numbers(y)

@@ -22,6 +22,11 @@ def second_variation(module: nn.Module) -> Tensor:
     few straight pieces. Changes of slope between the grid and the tails count. Powers count on
     their grid alone. Tables of Gaussians have small jumps of their own, some 0.3 % of the whole.
 
+    Parameters
+    ----------
+    module : nn.Module
+        A LearnableActivation, or any module with some; theirs are added up.
+
     Examples
     --------
     >>> from rflaf.bases import BSpline
@@ -51,6 +56,11 @@ def smoothness(module: nn.Module) -> Tensor:
     A jump of the slope counts as if the bend were spread over one spacing of the basis, so that
     linear splines have a penalty too: their second differences, squared.
 
+    Parameters
+    ----------
+    module : nn.Module
+        A LearnableActivation, or any module with some; theirs are added up.
+
     Examples
     --------
     >>> from rflaf.nn import LearnableActivation, smoothness
@@ -72,6 +82,11 @@ def distance_from_start(module: nn.Module) -> Tensor:
     """The mean over the grid of (sigma - start)², where `start` is what sigma was when made.
 
     Gaussians and splines that fade to zero count over the whole of their reach.
+
+    Parameters
+    ----------
+    module : nn.Module
+        A LearnableActivation, or any module with some; theirs are added up.
 
     Examples
     --------

@@ -115,6 +115,13 @@ class Overview:
             order = [j for j in order if self.shares[j] >= 0.01] or order[:1]
             main = listed([f"{self.names[j]} ({self.shares[j]:.0%})" for j in order])
             found.append(f"Predictions depend most on {main}.")
+        if self.evidence is not None and self.evidence.tested:
+            share = self.subject.outside_share(self.evidence.rows.X)
+            if share > 0:
+                found.append(
+                    f"{share:.1%} of the test rows lie more than a standard deviation outside the "
+                    "range of the training rows. Predictions there are less certain."
+                )
         if self.evidence is not None and self.evidence.unknown:
             found.append(
                 f"{self.evidence.unknown:,} test rows are left out, because the model was fitted "

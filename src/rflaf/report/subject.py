@@ -59,6 +59,11 @@ class Subject:
         found = self.model.predict(X) if self.classes is None else self.model.predict_proba(X)
         return np.asarray(found, np.float64).reshape(len(found), -1)
 
+    def outside_share(self, X: Any) -> float:
+        """The share of rows far outside the range of the training rows."""
+        inputs = X if self._before is None else self._before.transform(X)
+        return float(self.estimator.outside_share(inputs))
+
     def interval(self, X: Any, coverage: float) -> tuple[Array, Array]:
         """Ends of intervals, each n × C."""
         inputs = X if self._before is None else self._before.transform(X)

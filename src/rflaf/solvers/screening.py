@@ -38,13 +38,13 @@ def screened(x: Any, y: Array, weights: Array) -> Float64 | None:
     step = -(-n // rules.SCREENED_ROWS)
     x, y, weights = as_array(x[::step]), y[::step], weights[::step]
     share = weights / weights.sum()
+    if not (np.ptp(y, axis=0) > 0).any():
+        return None
     y = np.asarray(y - share @ y, np.float64)
     size = np.abs(y) - share @ np.abs(y)  # a product of three inputs moves no mean of two
     size *= np.sqrt(share @ y**2 / np.maximum(share @ size**2, 1e-300))
     y = np.hstack([y, size])
     variance = float(share @ np.sum(y**2, axis=1))
-    if not variance > 0:
-        return None
     cells, of_input = _cells(x)
     heavy = cells * (share * len(share))[:, None].astype(cells.dtype)
     counts = np.asarray(cells.T @ heavy, np.float64)

@@ -139,7 +139,7 @@ def test_arrays_on_disk(dtype, rows, tmp_path):
     assert_same(model, regressor().fit(values, y, sample_weight=weights))
     assert_same(model, regressor().fit(Arrays(on_disk, y, weights)))
     prediction = model.predict(on_disk)
-    assert prediction.dtype == (np.float32 if dtype == np.float32 else np.float64)
+    assert prediction.dtype == np.float64
     np.testing.assert_allclose(prediction, model.predict(values), rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match="requires y"):
         regressor().fit(on_disk)
