@@ -133,7 +133,7 @@ def honesty() -> str:
 def outside() -> str:
     """Beyond the rows of a fit: each table and each known function."""
     result = load("outside")
-    texts = {"find": "table", "check": "table, not used for rules", "known": "function"}
+    texts = {"find": "table", "check": "table, second half", "known": "function"}
     rows = [
         [texts[row["group"]], row["name"]]
         + [f"{row[name]:.3f}" for name in ("error", "boosting", "ridge")]
