@@ -22,6 +22,7 @@ import rflaf
 from rflaf import Activation, fused
 from rflaf.bases import RBF
 from rflaf.runtime import threads
+from rflaf.runtime.cached import computed_once
 
 SOURCE = Path(rflaf.__file__).parent
 
@@ -65,10 +66,40 @@ def test_a_fork_while_another_thread_is_at_work(expected):
     worker = threading.Thread(target=busy)
     worker.start()
     try:
-        test_new_processes("fork", expected)
+        for _ in range(20):  # a lock that the thread holds now and then is met sooner or later
+            test_new_processes("fork", expected)
     finally:
         stop.set()
         worker.join()
+
+
+def test_no_lock_guards_what_is_computed_once():
+    """A fork while another thread computes such a value must not wait for that thread."""
+    began, end = threading.Event(), threading.Event()
+
+    class Slow:
+        @computed_once
+        def value(self):
+            if threading.current_thread() is not threading.main_thread():
+                began.set()
+                end.wait(60)
+            return threading.get_ident()
+
+    thing, other = Slow(), Slow()
+    worker = threading.Thread(target=lambda: other.value)
+    worker.start()
+    try:
+        assert began.wait(60)
+        assert thing.value == thing.value == threading.get_ident()
+    finally:
+        end.set()
+        worker.join()
+
+
+def test_no_lock_of_functools_is_used():
+    """`cached_property` has one per class, up to Python 3.11."""
+    users = [file.name for file in SOURCE.rglob("*.py") if "@cached_property" in file.read_text()]
+    assert users == []
 
 
 def test_joblib_workers_do_not_oversubscribe(expected):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from rflaf import fused, rules
 from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.task import Task
+from rflaf.runtime.cached import computed_once
 
 Array = NDArray[Any]
 
@@ -44,7 +44,7 @@ class Member:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(readout(inputs), np.float64) * unit + self.intercept
 
-    @cached_property
+    @computed_once
     def _readout(self) -> tuple[Array, fused.Readout]:
         largest = np.abs(self.coef).max(axis=0)
         unit = np.where(largest > 0, largest, 1.0)

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from rflaf.runtime.cached import computed_once
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -74,7 +76,7 @@ class Layout:
         """The upper end of the last cell."""
         return self.low + self.n_cells * self.cell
 
-    @cached_property
+    @computed_once
     def _adjoint_map(self) -> sparse.csr_array:
         return sparse.csr_array(self.node_map.T)
 
@@ -138,7 +140,7 @@ class Table:
         """Cells and frame in float32 or float64, as the kernels take them."""
         return (self.cells, self.frame) if dtype == np.float64 else self._single
 
-    @cached_property
+    @computed_once
     def _single(self) -> tuple[Array, Array]:
         return self.cells.astype(np.float32), self.frame.astype(np.float32)
 

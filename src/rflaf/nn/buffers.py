@@ -8,6 +8,7 @@ of references says when an array may be handed out again.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections import OrderedDict
@@ -69,3 +70,13 @@ def clear() -> None:
     with _lock:
         _kept.clear()
         _bytes = 0
+
+
+def _forget_lock() -> None:
+    """A thread of the parent may have held it as the process forked."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_lock)

@@ -8,7 +8,6 @@ which keeps the type of every column.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Number
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from scipy import sparse
 
 from rflaf.inputs.column import as_frame, values_of
 from rflaf.report.wording import DAYS_OF_A_YEAR
+from rflaf.runtime.cached import computed_once
 
 Array = NDArray[Any]
 
@@ -41,14 +41,14 @@ class GivenColumn:
     kind: Literal["number", "date", "category"]
     values: Array
 
-    @cached_property
+    @computed_once
     def present(self) -> NDArray[np.bool_]:
         """Which rows have a value."""
         if self.kind == "category":
             return np.array([value is not None for value in self.values], bool)
         return np.isfinite(self.values)
 
-    @cached_property
+    @computed_once
     def levels(self) -> tuple[Array, Array]:
         """The different values, as they sort, and how many rows have each."""
         return np.unique(self.values[self.present], return_counts=True)

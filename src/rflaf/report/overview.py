@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from rflaf.report.number_sections import coverage_of
 from rflaf.report.scores import LOWER_IS_BETTER, class_scores, number_scores, score_error
 from rflaf.report.subject import Subject
 from rflaf.report.wording import day_text, figure, listed, score_text
+from rflaf.runtime.cached import computed_once
 
 Array = NDArray[Any]
 
@@ -49,7 +49,7 @@ class Overview:
         """Of the rows of the fit, by members that have not seen them; NaN where there are none."""
         return float(getattr(self.subject.estimator, "oof_score_", np.nan))
 
-    @cached_property
+    @computed_once
     def scores(self) -> dict[str, dict[str, float]]:
         """By model, then by name of the score."""
         if self.evidence is None:
@@ -59,7 +59,7 @@ class Overview:
         found |= self.baselines.predictions if self.baselines else {}
         return {name: rule(self.evidence.y, each) for name, each in found.items()}
 
-    @cached_property
+    @computed_once
     def error(self) -> float:
         """The standard error of the model's score."""
         if self.evidence is None:
@@ -129,7 +129,7 @@ class Overview:
             )
         return found
 
-    @cached_property
+    @computed_once
     def _gap_error(self) -> float:
         """The standard error of the difference to the linear model, on the same rows."""
         assert self.evidence is not None
