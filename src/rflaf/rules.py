@@ -31,6 +31,7 @@ QUANTILE_ROWS = 100_000  # that quantiles are taken of
 # Trials of forms and metrics
 TRIAL_STEPS, TRIAL_ROWS, TRIAL_FEATURES = 10, 6000, 400
 MIXED_LOSS = 1.4  # (measured) times the best trial's loss: teams that are worse are not learned
+MIXED_ROWS = 1000  # up to which both are learned, whatever one trial says
 METRIC_ROWS = {"full": 128, "diagonal": 512}  # most inputs of a metric; it takes d², 5 d rows
 ROWS_PER_SCALE = 5  # that a scale per input takes,
 ROWS_PER_BIN = 2  # and a scale per bin
@@ -55,6 +56,7 @@ SCREENED_INPUTS, SCREENED_ROWS, SCREENED_LEAST = 200, 4000, 200  # of screening 
 SCREENED_CELLS = 5  # of an input
 SCREENED_GAIN = 0.8  # times the loss of the best other start: only then is it taken
 SCREENED_REST = 0.1  # scale of inputs that screening sees nothing of, relative to the largest
+LEFT_BEHIND, RESTARTS = 1.5, 2  # times the middle member's loss: learned again, at most so often
 MOST_TARGETS = 12  # more outputs are mixed down to this many, at random
 
 # The loss in the learning
@@ -84,6 +86,7 @@ FREE = (0.0, 0.25, 0.5, 1.0, 2.0)  # those that rows at the ends of a column cho
 TAIL_IMPORTANCE, MOST_TAILS = 0.01, 20  # columns whose ends are looked at
 TAIL_SHARE, TAIL_ROWS = 0.25, 30  # of a column's range, and rows at least, that are held back
 TAIL_FEATURES, TAIL_SAMPLE = 200, 3000  # of the copy of the model that is asked
+LINE_REACH = 10.0  # times the length of the tail that a line was tried on, at most
 TRIMMED = (0.001, 0.003, 0.01, 0.03)  # of the rows, beyond which members may not be asked
 SLOPE_DOUBT = 0.5  # of a straight line: the least standard deviation of its slope
 SPREAD_DOUBT = 4.0  # times the variance between members, beyond what was seen

@@ -190,3 +190,30 @@ def test_predictions_have_the_precision_of_targets(dtype):
     model = RFLAFRegressor(60, random_state=0).fit(X.astype(dtype), X[:, 0])
     assert model.predict(X.astype(dtype)).dtype == np.float32
     assert model.predict_std(X.astype(dtype)).dtype == np.float32
+
+
+def test_columns_that_go_together_share_one_way_on():
+    """Four noisy copies of one column, and a target that goes on with it: not four times as far."""
+    rng = np.random.default_rng(0)
+    inside, beyond = rng.uniform(0, 1, 1500), rng.uniform(1.2, 1.5, 200)
+
+    def copies(value):
+        return value[:, None] + 0.02 * rng.standard_normal((len(value), 4))
+
+    model = RFLAFRegressor(200, random_state=0).fit(copies(inside), 3 * inside)
+    error = np.sqrt(np.mean((model.predict(copies(beyond)) - 3 * beyond) ** 2))
+    held = np.sqrt(np.mean((3.0 - 3 * beyond) ** 2))
+    assert error < held  # that of a constant
+
+
+def test_a_line_is_not_followed_for_ever():
+    """As a blood pressure of 1000: an error of entry must not take the prediction along."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(80, 9, (1500, 2))
+    y = x[:, 0] + 8 * rng.standard_normal(1500)
+    model = RFLAFRegressor(100, random_state=0).fit(x, y)
+    outside = model.outside_
+    assert (outside.slopes[1, 0] > 0).all()  # it does go on
+    far = model.predict([[1e3, 80.0], [1e4, 80.0], [1e9, 80.0]])
+    assert np.ptp(far) < 1e-6 * abs(far[0])
+    assert outside.reach[1, 0] * outside.scale[0] < 20 * np.ptp(x[:, 0])

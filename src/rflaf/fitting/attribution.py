@@ -17,7 +17,7 @@ from scipy import sparse
 from rflaf import fused
 from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.members import InputsOnce, Member, mixed_scores
-from rflaf.fitting.outside import FARTHEST, Outside, held_between
+from rflaf.fitting.outside import Outside, held_between
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import as_array, project
 
@@ -172,7 +172,8 @@ def gradient(members: list[Member], outside: Outside, x: Array) -> Array:
         return found
     below, above = outside.beyond(x, inner)
     found[(below > 0) | (above > 0)] = 0
-    up, down = ((apart > 0) & (apart < FARTHEST) for apart in (above, below))
+    pairs = zip((below, above), outside.reach)
+    down, up = ((apart > 0) & (apart < reach) for apart, reach in pairs)
     low, high = outside.slopes / outside.unit[:, None]
     found += up[:, :, None] * high - down[:, :, None] * low
     free = mixed_scores(members, inner) + outside.lines(x, inner).sum(axis=1)

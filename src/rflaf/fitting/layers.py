@@ -76,6 +76,12 @@ class FittedLayer:
         return self.activation.table()
 
     @property
+    def last_loss(self) -> float:
+        """The middle one of the last steps' losses; infinite where no steps were taken."""
+        last = [record["loss"] for record in self.history[-8:]]
+        return float(np.median(last)) if last else np.inf
+
+    @property
     def origin(self) -> NDArray[np.intp]:
         """The input that each row of `components` belongs to."""
         origin = self.form.origin
@@ -132,7 +138,7 @@ def learn_layers(task: Task, chosen: list[Choice]) -> list[FittedLayer]:
     total = round(len(places) * rounds * settings.max_iter)
     with Progress("learning the activation", total, settings.verbose) as progress:
 
-        def learn(i: int) -> None:
+        def learn(i: int, attempt: int = 0) -> FittedLayer:
             team, k = places[i]
             choice = chosen[team]
             start = settings.start
@@ -140,19 +146,46 @@ def learn_layers(task: Task, chosen: list[Choice]) -> list[FittedLayer]:
                 learned = start.learned[team]
                 own = learned[k] if len(learned) == len(folds) else learned[0]
                 choice = replace(choice, start=own)
+            purpose = (3, i, attempt)[: 3 if attempt else 2] if i or attempt else ()
             learner = MemberLearner(
                 task=task,
                 choice=choice,
-                rng=settings.rng() if i == 0 else settings.rng(3, i),
+                rng=settings.rng(*purpose),
                 known_bytes=known_bytes(settings.max_bytes) // len(places),
                 learnable=learnable,
                 callback=progress.step,
             )
             layer = learner.layer(task.member_rows(folds[k]), shared[choice.form])
-            layers[i] = replace(layer, fold=folds[k], team=team)
+            return replace(layer, fold=folds[k], team=team)
 
-        parallel(learn, len(places))
+        def first(i: int) -> None:
+            layers[i] = learn(i)
+
+        parallel(first, len(places))
+        for attempt in range(1, rules.RESTARTS + 1):
+            behind = _left_behind(layers, chosen)
+
+            def again(k: int, behind: list[int] = behind, attempt: int = attempt) -> None:
+                other = learn(behind[k], attempt)
+                if other.last_loss < layers[behind[k]].last_loss:
+                    layers[behind[k]] = other
+
+            parallel(again, len(behind))
     return layers
+
+
+def _left_behind(layers: list[FittedLayer], chosen: list[Choice]) -> list[int]:
+    """Layers whose learning ended far above that of their team, or of the trial of their form.
+
+    Where few inputs matter, and only together, learning may never leave its start. All of this is
+    known from rows that the member may see.
+    """
+    behind = []
+    for team, choice in enumerate(chosen):
+        at = [i for i, layer in enumerate(layers) if layer.team == team]
+        usual = min(float(np.median([layers[i].last_loss for i in at])), choice.trial_loss)
+        behind += [i for i in at if layers[i].last_loss > rules.LEFT_BEHIND * usual]
+    return behind
 
 
 def learns_twice(task: Task, rows: int) -> bool:

@@ -12,10 +12,11 @@ from scipy import sparse
 from rflaf import rules
 from rflaf.fitting.members import Member, all_scores, mixed_scores
 from rflaf.losses import Loss
+from rflaf.solvers.features import as_array
 
 Array = NDArray[Any]
 
-FARTHEST = 1e6  # standard deviations that a straight line is followed; its bounds end it before
+_FARTHEST = 1e6  # standard deviations that doubts grow over
 _HAND_OVER = 0.1  # standard deviations over which doubts set in
 
 
@@ -34,6 +35,8 @@ class Outside:
         Where members are asked last: near what was seen.
     scale : array of d
         Standard deviations of the columns, the unit of distances.
+    reach : array, 2 × d
+        Distance beyond the ends over which a line is followed; then it is flat.
     slopes : array, 2 × d × C
         Change of the scores per unit of distance beyond the ends.
     doubts : array, 2 × d × C
@@ -47,6 +50,7 @@ class Outside:
     seen: Array
     ends: Array
     scale: Array
+    reach: Array
     slopes: Array
     doubts: Array
     bounds: Array
@@ -62,7 +66,7 @@ class Outside:
     def continued(self, scores: Array, x: Any, inner: Any) -> Array:
         """Scores at the nearest rows between the ends, taken on to the rows themselves."""
         below, above = self.beyond(x, inner)
-        outside = np.flatnonzero((below + above).any(axis=1))
+        outside = np.flatnonzero(as_array(x != inner).any(axis=1))
         shift = below[outside] @ self.slopes[0] + above[outside] @ self.slopes[1]
         scores = scores.copy()
         scores[outside] = np.clip(scores[outside] + shift, *self.bounds)
@@ -86,7 +90,7 @@ class Outside:
         near = held_between(x, self.seen)
         if near is x:
             return None
-        below, above = self.beyond(x, near)
+        below, above = self._distances(x, near)
         spread = score_spread(members, held_between(x, self.ends))
         unit = np.maximum(np.abs(spread).max(axis=0), self.doubts.max(axis=(0, 1)))
         unit = np.where(unit > 0, unit, 1.0)  # squares of very large or small numbers are lost
@@ -106,7 +110,7 @@ class Outside:
         near = held_between(x, self.seen + np.array([[-1.0], [1.0]]) * self.scale)
         if near is x:
             return np.zeros(x.shape[1] + 1, np.intp)
-        moved = np.asarray((x != near).toarray() if sparse.issparse(x) else x != near)
+        moved = as_array(x != near)
         return np.append(moved.sum(axis=0), moved.any(axis=1).sum())
 
     def grown(self, ranges: Array) -> Outside:
@@ -144,10 +148,14 @@ class Outside:
         return x.toarray() if sparse.issparse(x) and (self.seen * [[1], [-1]] > 0).any() else x
 
     def beyond(self, x: Any, inner: Any) -> tuple[Array, Array]:
-        """Distances below and above the nearest rows, n × d."""
+        """Distances below and above the nearest rows, n × d, as far as lines are followed."""
+        below, above = self._distances(x, inner)
+        return np.minimum(below, self.reach[0]), np.minimum(above, self.reach[1])
+
+    def _distances(self, x: Any, inner: Any) -> tuple[Array, Array]:
         apart = (x - inner).toarray() if sparse.issparse(x) else np.asarray(x, np.float64) - inner
         with np.errstate(over="ignore"):
-            apart = np.clip(apart / self.unit, -FARTHEST, FARTHEST)
+            apart = np.clip(apart / self.unit, -_FARTHEST, _FARTHEST)
         return np.maximum(-apart, 0), np.maximum(apart, 0)
 
 

@@ -18,10 +18,14 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Choice:
-    """A form of the inputs and a kind of metric, and where an earlier fit ended, if one did."""
+    """A form of the inputs and a kind of metric, and where an earlier fit ended, if one did.
+
+    `trial_loss` is the held-out loss of a trial, if there was one.
+    """
 
     form: type[Form]
     kind: Kind
+    trial_loss: float = field(default=np.inf, compare=False)
     start: Learned | None = field(default=None, compare=False)
 
 

@@ -21,7 +21,6 @@ from rflaf.fitting.members import Member, teams_of
 from rflaf.fitting.outside import Outside, held_between, score_spread, value_range
 from rflaf.fitting.task import Task
 from rflaf.inputs.scaling import column_moments
-from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import features, project
 from rflaf.solvers.linalg import solve_positive
 
@@ -41,7 +40,8 @@ def plain_outside(x: Any, weights: Array, coded: Any, outputs: int) -> Outside:
     everywhere = np.array([[-np.inf], [np.inf]]) * np.ones(outputs)
     ends = np.array([seen[0] - free, seen[1] + free])
     slopes, doubts = np.zeros((2, 2, d, outputs))
-    return Outside(seen, ends, scale, slopes, doubts, everywhere, np.zeros(outputs))
+    none = np.zeros((2, d))
+    return Outside(seen, ends, scale, none, slopes, doubts, everywhere, np.zeros(outputs))
 
 
 def learn_outside(
@@ -71,21 +71,19 @@ def learn_outside(
     probe = Probe.of(task, known, weights, rows, scores)
     wanted = np.isfinite(outside.seen[0]) & (importances >= rules.TAIL_IMPORTANCE)
     columns = np.argsort(-importances, kind="stable")[: rules.MOST_TAILS]
-    sides = [(side, j) for j in columns.tolist() if wanted[j] for side in (0, 1)]
-
-    def learn(k: int) -> None:
-        side, j = sides[k]
-        tail = probe.tail(j, side, outside.scale[j])
-        if tail is None:
-            return
+    for j in columns[wanted[columns]].tolist():
         unit = outside.scale[j]
-        end = _trimmed(task, known, weights, scores, (side, j, unit), tail.slope)
-        if end is None:
-            end = outside.seen[side, j] + (-1, 1)[side] * tail.free * unit
-        outside.ends[side, j] = end
-        outside.slopes[side, j], outside.doubts[side, j] = tail.slope, tail.doubt
-
-    parallel(learn, len(sides))
+        tails = [probe.tail(j, side, unit) for side in (0, 1)]
+        for side, tail in enumerate(tails):
+            if tail is None:
+                continue
+            end = _trimmed(task, known, weights, scores, (side, j, unit), tail.slope)
+            if end is None:
+                end = outside.seen[side, j] + (-1, 1)[side] * tail.free * unit
+            outside.ends[side, j] = end
+            outside.slopes[side, j], outside.doubts[side, j] = tail.slope, tail.doubt
+            outside.reach[side, j] = tail.reach
+            probe = probe.with_line(j, (-1, 1)[side] * unit, tail)
     return _checked(outside, task, known, weights, scores)
 
 
@@ -111,9 +109,14 @@ def _checked(
 
 
 class Tail(NamedTuple):
-    """How far members are asked, the line from there, and doubts, per standard deviation."""
+    """How far members are asked, the line from there, how far that goes, and doubts.
 
+    `edge` is where the tail that told so began. Distances are in standard deviations.
+    """
+
+    edge: float
     free: float
+    reach: float
     slope: Array
     doubt: Array
 
@@ -127,6 +130,9 @@ class Probe:
     Attributes
     ----------
     x, response, weights : arrays of rows
+    held, lines : arrays of rows
+        Inputs between the edges of the columns that have a line so far, and what the lines add:
+        columns that go together share the way on, instead of each going all of it.
     layers, parts, penalties : lists
         One layer per team, the team's part in the prediction, and its penalty.
     phi, gram, moment : lists of array
@@ -136,6 +142,8 @@ class Probe:
     x: Array
     response: Array
     weights: Array
+    held: Array
+    lines: Array
     layers: list[FittedLayer]
     parts: list[float]
     penalties: list[float]
@@ -169,6 +177,8 @@ class Probe:
             x=x,
             response=model.response,
             weights=row_weights,
+            held=x,
+            lines=np.zeros_like(model.response),
             layers=layers,
             parts=[float(part) for _, part in used],
             penalties=penalties,
@@ -176,6 +186,16 @@ class Probe:
             gram=[heavy.T @ each for heavy, each in zip(weighted, phi)],
             moment=[heavy.T @ model.response for heavy in weighted],
         )
+
+    def with_line(self, j: int, unit: float, tail: Tail) -> Probe:
+        """The same, with a column that goes on along a line from its edge."""
+        if not tail.slope.any():
+            return self
+        value = self.x[:, j].astype(np.float64) / unit
+        held = self.held.copy()
+        held[:, j] = np.where(value > tail.edge, unit * tail.edge, held[:, j])
+        lines = self.lines + np.maximum(value - tail.edge, 0)[:, None] * tail.slope
+        return replace(self, held=held, lines=lines)
 
     def without(self, rows: Array) -> list[Array]:
         """The weights of each team when some rows are held back."""
@@ -217,15 +237,18 @@ class Probe:
         usual = trial.usual_errors()
         if trial.gains(free[0.0], line, 2) and trial.gains(free[best], line, 2):
             both = np.concatenate([window, tail])
-            chosen, reach, slope = line, 0.0, trial.slope(both, inner)
+            chosen, asked, slope = line, 0.0, trial.slope(both, inner)
+            # a line that leaves little of the error has earned to be followed further
+            left, all_of_it = (trial.loss(e) - trial.loss(usual) for e in (line, free[0.0]))
+            reach = beyond.max() / np.clip(left / all_of_it, 1 / rules.LINE_REACH, 1)
         else:
-            reach = best if trial.gains(free[0.0], free[best], 1) else 0.0
-            reach = trial.smooth_reach(reach, usual)
-            chosen, slope = free[reach], np.zeros_like(slope)
+            asked = best if trial.gains(free[0.0], free[best], 1) else 0.0
+            asked, reach = trial.smooth_reach(asked, usual), 0.0
+            chosen, slope = free[asked], np.zeros_like(slope)
         square = np.average(beyond**2, weights=self.weights[tail])
         more = np.maximum(trial.mean_square(chosen) - trial.mean_square(usual), 0)
         doubt = np.maximum(np.sqrt(more / square), rules.SLOPE_DOUBT * np.abs(slope))
-        return Tail(reach, slope, doubt)
+        return Tail(edge, asked, reach, slope, doubt)
 
 
 def _cuts(value: Array) -> tuple[float, float] | None:
@@ -257,9 +280,10 @@ class _Trial:
         return self._errors(self.tail, np.minimum(self.value[self.tail], end))
 
     def _errors(self, rows: Array, values: Any) -> Array:
-        x = self.probe.x[rows].copy()
+        x = self.probe.held[rows].copy()
         x[:, self.j] = self.unit * values
-        return np.asarray(self.probe.response[rows] - self.probe.scores(self.solution, x))
+        there = self.probe.scores(self.solution, x) + self.probe.lines[rows]
+        return np.asarray(self.probe.response[rows] - there)
 
     def usual_errors(self) -> Array:
         """Those of the tail's rows when the other half of them is not held back."""

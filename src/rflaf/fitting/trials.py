@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,11 +47,17 @@ def choose_forms(task: Task) -> tuple[list[Choice], list[dict[str, Any]]]:
         return options, []
     losses = first.losses(options)
     path = [{"form": c.form.name, "kind": c.kind, "loss": loss} for c, loss in losses.items()]
-    return _best_of_each_sort(losses, settings.mixes), path
+    # few held-out rows cannot say that a form is out of the question, and its members cost little
+    few = len(task.sample.weights) <= rules.MIXED_ROWS
+    best = _best_of_each_sort(losses, settings.mixes, np.inf if few else rules.MIXED_LOSS)
+    return [replace(choice, trial_loss=losses[choice]) for choice in best], path
 
 
-def _best_of_each_sort(losses: Losses, mixes: bool) -> list[Choice]:
-    """The best smooth form and the best other one; of equals the one with fewest unknowns."""
+def _best_of_each_sort(losses: Losses, mixes: bool, most: float) -> list[Choice]:
+    """The best smooth form and the best other one; of equals the one with fewest unknowns.
+
+    The second may have up to `most` times the loss of the first.
+    """
     sorts = [[c for c in losses if c.form.smooth == smooth] for smooth in (True, False)]
     best = [min(sort, key=lambda choice: losses[choice]) for sort in sorts if sort]
     best.sort(key=lambda choice: losses[choice])
@@ -60,7 +66,7 @@ def _best_of_each_sort(losses: Losses, mixes: bool) -> list[Choice]:
     if len(best) == 1:  # a model without a learned map differs most
         plain = [c for c in losses if c.kind == "none" and c not in best]
         return best + plain[:1]
-    return [c for c in best if losses[c] <= rules.MIXED_LOSS * losses[best[0]]]
+    return [c for c in best if losses[c] <= most * losses[best[0]]]
 
 
 def _suits(choices: list[Choice], options: list[Choice], trials: Trials) -> bool:

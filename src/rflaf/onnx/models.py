@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from rflaf.activation import Activation
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.fitting import Member
-from rflaf.fitting.outside import FARTHEST
 from rflaf.inputs.forms import Form, Standardised
 from rflaf.onnx.activations import add_activation
 from rflaf.onnx.graph import Graph
@@ -44,16 +43,12 @@ def add_scores(graph: Graph, model: Any, x: str) -> str:
     inner = graph.add("Min", graph.add("Max", x, low), high)
     scores = _add_mixed(graph, model.members_, inner, width)
     above, below = (graph.add("Sub", *pair) for pair in ((x, inner), (inner, x)))
-    beyond = [
-        graph.add(
-            "Min", graph.add("Relu", graph.add("Div", each, outside.unit)), np.float64(FARTHEST)
-        )
-        for each in (below, above)
-    ]
+    apart = [graph.add("Relu", graph.add("Div", each, outside.unit)) for each in (below, above)]
+    beyond = [graph.add("Min", each, reach) for each, reach in zip(apart, outside.reach)]
     lines = [graph.add("MatMul", each, slopes) for each, slopes in zip(beyond, outside.slopes)]
     taken_on = graph.add("Add", scores, graph.add("Add", *lines))
     taken_on = graph.add("Min", graph.add("Max", taken_on, outside.bounds[0]), outside.bounds[1])
-    far = graph.add("ReduceSum", graph.add("Add", *beyond), np.array([1]), keepdims=1)
+    far = graph.add("ReduceSum", graph.add("Add", *apart), np.array([1]), keepdims=1)
     return graph.add("Where", graph.add("Greater", far, np.float64(0)), taken_on, scores)
 
 
