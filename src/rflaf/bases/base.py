@@ -185,9 +185,10 @@ class GridBasis(Basis):
     least: ClassVar[int] = 1  # functions
 
     def __init__(self, n: int, low: float = -2.0, high: float = 2.0) -> None:
-        caller, count = type(self).__name__, [Interval(Integral, self.least, None, closed="left")]
-        given = {"n": n, "low": low, "high": high}
-        check_parameters(caller, {"n": count, "low": [Real], "high": [Real]}, **given)
+        caller = type(self).__name__
+        count = [Interval(Integral, self.least, None, closed="left")]
+        constraints = {"n": count, "low": [Real], "high": [Real]}
+        check_parameters(caller, constraints, n=n, low=low, high=high)
         self.n = int(n)
         self.low, self.high = check_grid(caller, low, high)
 

@@ -109,11 +109,7 @@ class ExcessRisk(NamedTuple):
 
 
 @checked(
-    width=POSITIVE,
-    delta=CONFIDENCE,
-    target=TARGET,
-    loss_lipschitz=POSITIVE,
-    constants=CONSTANTS,
+    width=POSITIVE, delta=CONFIDENCE, target=TARGET, loss_lipschitz=POSITIVE, constants=CONSTANTS
 )
 def excess_risk_bound(
     n_samples: ArrayLike,

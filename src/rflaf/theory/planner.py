@@ -65,11 +65,7 @@ Certified = TypeVar("Certified", bound=Guarantee)
 
 
 @checked(
-    epsilon=POSITIVE,
-    delta=CONFIDENCE,
-    target=TARGET,
-    loss_lipschitz=POSITIVE,
-    constants=CONSTANTS,
+    epsilon=POSITIVE, delta=CONFIDENCE, target=TARGET, loss_lipschitz=POSITIVE, constants=CONSTANTS
 )
 def plan(
     epsilon: float,

@@ -102,7 +102,7 @@ def fit_adam(
     ((17,), (100,))
     """
     rng = check_random_state(random_state)
-    model_seed, run_seed = (int(s) for s in rng.randint(2**31 - 1, size=2))
+    model_seed, seed = (int(s) for s in rng.randint(2**31 - 1, size=2))
     number = getattr(torch, dtype) if isinstance(dtype, str) else dtype
     targets = np.asarray(y, np.int64 if task == "classification" else np.float64)
     w = torch.as_tensor(np.asarray(W), dtype=number)
@@ -110,7 +110,7 @@ def fit_adam(
     if task == "regression" and targets.ndim == 2:
         outputs = targets.shape[1]
     model = _network(w, outputs, get_basis(basis, n_basis, grid), init, model_seed, number)
-    data, seed = Data(np.asarray(X), targets), run_seed
+    data = Data(np.asarray(X), targets)
     result = train(
         model, data, protocol, epochs=epochs, seed=seed, checkpoint=checkpoint, progress=progress
     )
