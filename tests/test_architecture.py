@@ -136,15 +136,13 @@ EXTRAS = {
 # Names of modules that stand for more than one, and why.
 SHARED_NAMES = {
     "base": "what a family of classes has in common, in its folder",
-    "classifier": "scikit-learn's and Dask's",
+    "estimators": "scikit-learn's and Dask's",
     "features": "of a layer, and the transformer RandomFeatures",
     "fit": "the fit itself, and the command that asks for one",
     "parts": "of a table's columns, and of the rows of a fit",
     "report": "of the paper's runs, and of a fitted model",
-    "regressor": "scikit-learn's and Dask's",
-    "task": "what the steps of a fit share, and what a target calls for",
 }
-SHARED_CLASSES = {"Task": SHARED_NAMES["task"]}
+SHARED_CLASSES = {"Task": "what the steps of a fit share, and what a target calls for"}
 
 
 def modules():

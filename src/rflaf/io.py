@@ -157,9 +157,6 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[type] = 
     ...     def functions(self, z, order=0):
     ...         yield np.cos(z) if order else np.sin(z)
     ...         yield -np.sin(z) if order else np.cos(z)
-    ...
-    ...     def parameters(self):
-    ...         return {}
     >>> sigma = Activation(Waves(), [1.0, 0.5])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(sigma, Path(folder) / "sigma.skops", trusted=[Waves])

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from rflaf import RFLAFClassifier, RFLAFRegressor, load, save
 from rflaf.dask import DaskRFLAFClassifier, DaskRFLAFRegressor
-from rflaf.dask.base import predict_rows
+from rflaf.dask.estimators import predict_rows
 from tests.dask.conftest import OPTIONS, N, assert_near, uneven, unknown
 
 pytestmark = pytest.mark.filterwarnings(

@@ -5,7 +5,7 @@ import pytest
 from sklearn.utils.class_weight import compute_class_weight
 
 from rflaf.losses import Logistic
-from rflaf.losses.classes import ClassTally
+from rflaf.losses.logistic import ClassTally
 from rflaf.rows import ArrayRows
 
 

@@ -133,7 +133,7 @@ def test_an_exact_f_with_a_direction_off_the_grid(rng):
     y = y + by_odd @ odd[: odd_fold.shape[1]] @ [0.5, -1.0]
     found = recover(x, y, basis, directions, rng=rng)
     z = np.linspace(-2, 2, 201)
-    values, expected = basis.combine(found.coefficients, z), basis.combine(a, z)
+    values, expected = found.activation(z), basis.combine(a, z)
     for sign in (1, -1):
         part, wanted = (f + sign * f[::-1] for f in (values, expected))
         cosine = part @ wanted / np.linalg.norm(part) / np.linalg.norm(wanted)

@@ -7,7 +7,7 @@ from scipy import sparse
 from rflaf import RFLAFRegressor
 from rflaf.estimators.validation import InputCheck
 from rflaf.losses import SquaredError
-from rflaf.losses.classes import ClassTally
+from rflaf.losses.logistic import ClassTally
 from rflaf.rows import ArrayRows, Arrays, Blocks, Parquet, SourceRows
 from rflaf.rows.sample import FOLD, SAMPLE, row_keys
 

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from inspect import signature
-from typing import Any, ClassVar, Literal
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils._param_validation import (
+    Interval,
+    validate_parameter_constraints,
+    validate_params,
+)
 
 Array = NDArray[Any]
 Tail = Literal["zero", "constant", "linear", "direct"]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Basis(ABC):
     """N functions B_i of one variable.
 
-    A new basis gives `functions`, its parameters, and `tail`; everything else follows from those.
+    A new basis gives `functions` and `tail`, and keeps the constructor's arguments under their
+    names; everything else follows from those.
 
     Attributes
     ----------
@@ -47,9 +55,9 @@ class Basis(ABC):
         `z` is a float array. It lies inside `reach()` where `tail` is "constant" or "linear".
         """
 
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments that make an equal basis."""
+        return {name: getattr(self, name) for name in _arguments(type(self))}
 
     @property
     def grid(self) -> tuple[float, float]:
@@ -91,7 +99,6 @@ class Basis(ABC):
         target: Callable[[Array], ArrayLike] | ArrayLike,
         z: ArrayLike | None = None,
         *,
-        n_samples: int | None = None,
         ridge: float = 0.0,
     ) -> NDArray[np.float64]:
         """Coefficients of the least-squares fit to a function, or to samples of one.
@@ -101,9 +108,7 @@ class Basis(ABC):
         target : callable or array
             A function of z, or its values at the given `z`.
         z : array, optional
-            Where to sample. By default `n_samples` points, equally spaced over the grid.
-        n_samples : int, optional
-            Default max(512, 16 N).
+            Where to sample. By default max(512, 16 N) points, equally spaced over the grid.
         ridge : float
             Penalty on the squared coefficients, for a basis that is nearly dependent.
 
@@ -121,7 +126,7 @@ class Basis(ABC):
                 raise ValueError(
                     "fit got samples as 'target' but no 'z'. Expected the points they belong to."
                 )
-            z = np.linspace(self.low, self.high, n_samples or max(512, 16 * self.n))
+            z = np.linspace(self.low, self.high, max(512, 16 * self.n))
         points = np.asarray(z, dtype=np.float64).ravel()
         values = np.asarray(target(points) if callable(target) else target, dtype=np.float64)
         values = values.ravel()
@@ -174,6 +179,20 @@ class Basis(ABC):
         return f"{type(self).__name__}({size}{''.join(more)})"
 
 
+class GridBasis(Basis):
+    """A basis of which nothing can be chosen but the number of functions and the grid."""
+
+    least: ClassVar[int] = 1  # functions
+
+    def __init__(self, n: int, low: float = -2.0, high: float = 2.0) -> None:
+        caller = type(self).__name__
+        count = [Interval(Integral, self.least, None, closed="left")]
+        constraints = {"n": count, "low": [Real], "high": [Real]}
+        check_parameters(caller, constraints, n=n, low=low, high=high)
+        self.n = int(n)
+        self.low, self.high = check_grid(caller, low, high)
+
+
 def as_float(z: ArrayLike) -> Array:
     """`z` as an array of float32 or float64, whichever it is; anything else becomes float64."""
     array = np.asarray(z)
@@ -186,6 +205,11 @@ def as_float(z: ArrayLike) -> Array:
 def check_parameters(caller: str, constraints: dict[str, list[Any]], **given: Any) -> None:
     """Raise scikit-learn's error for the first parameter outside its constraints."""
     validate_parameter_constraints(constraints, given, caller_name=caller)
+
+
+def checked(**constraints: list[Any]) -> Callable[[Function], Function]:
+    """The same for the parameters of a function, each time it is called."""
+    return validate_params(constraints, prefer_skip_nested_validation=False)
 
 
 def check_grid(caller: str, low: float, high: float) -> tuple[float, float]:
@@ -210,6 +234,11 @@ def _add_tails(
             out[beyond] = slope if tail == "linear" else 0.0
         elif tail == "linear" and slope != 0:  # 0 times infinity must stay 0
             out[beyond] += slope * (z[beyond] - edge)
+
+
+@lru_cache
+def _arguments(kind: type[Basis]) -> tuple[str, ...]:
+    return tuple(signature(kind).parameters)
 
 
 def _hashable(parameters: dict[str, Any]) -> tuple[Any, ...]:

@@ -101,15 +101,6 @@ class BSpline(Basis):
             values[inside] = spline(v[inside]) * scale
             yield values.astype(z.dtype)
 
-    def parameters(self) -> dict[str, Any]:
-        return {
-            "n": self.n,
-            "low": self.low,
-            "high": self.high,
-            "degree": self.degree,
-            "extrapolate": self.extrapolate,
-        }
-
 
 @lru_cache
 def _cardinal(degree: int, order: int) -> Any:

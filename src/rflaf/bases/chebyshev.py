@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral, Real
-from typing import Any, final
+from typing import final
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
-from rflaf.bases.base import Array, Basis, check_grid, check_parameters
+from rflaf.bases.base import Array, GridBasis
 
 
 @final
-class Chebyshev(Basis):
+class Chebyshev(GridBasis):
     """T_0, ..., T_{n-1} on the grid, each within [-1, 1]; outside, the value at the edge.
 
     Parameters
@@ -33,17 +31,6 @@ class Chebyshev(Basis):
 
     tail = "constant"
 
-    def __init__(self, n: int, low: float = -2.0, high: float = 2.0) -> None:
-        check_parameters(
-            "Chebyshev",
-            {"n": [Interval(Integral, 1, None, closed="left")], "low": [Real], "high": [Real]},
-            n=n,
-            low=low,
-            high=high,
-        )
-        self.n = int(n)
-        self.low, self.high = check_grid("Chebyshev", low, high)
-
     def functions(self, z: Array, order: int = 0) -> Iterator[Array]:
         slope = 2 / (self.high - self.low)
         x = (z - self.low) * z.dtype.type(slope) - 1
@@ -54,6 +41,3 @@ class Chebyshev(Basis):
         for k in range(order, self.n):
             yield k * slope * current if order else current
             current, following = following, 2 * x * following - current
-
-    def parameters(self) -> dict[str, Any]:
-        return {"n": self.n, "low": self.low, "high": self.high}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, final
+from typing import final
 
 from sklearn.utils._param_validation import StrOptions
 
@@ -51,9 +51,6 @@ class Continued(Basis):
 
     def __repr__(self) -> str:
         return f"Continued({self.basis!r}, {self.tail!r})"
-
-    def parameters(self) -> dict[str, Any]:
-        return {"basis": self.basis, "tail": self.tail}
 
 
 def with_tails(basis: Basis, tail: str) -> Basis:

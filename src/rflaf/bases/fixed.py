@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from numbers import Real
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 from scipy.special import expit, ndtr
@@ -109,9 +109,6 @@ class Fixed(Basis):
         value = next(self.functions(z, order))
         scale = float(coefficients[0])
         return value if scale == 1 else value * z.dtype.type(scale)
-
-    def parameters(self) -> dict[str, Any]:
-        return {"name": self.name, "low": self.low, "high": self.high, "phase": self.phase}
 
     def __repr__(self) -> str:
         phase = f", phase={self.phase:.4g}" if self.phase else ""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral, Real
-from typing import Any, final
+from typing import final
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
-from rflaf.bases.base import Array, Basis, check_grid, check_parameters
+from rflaf.bases.base import Array, GridBasis
 
 
 @final
-class Polynomial(Basis):
+class Polynomial(GridBasis):
     """The powers z^0, ..., z^(n-1).
 
     They are evaluated as they are, everywhere: high powers overflow for large |z|, and then the
@@ -34,17 +32,6 @@ class Polynomial(Basis):
 
     tail = "direct"
 
-    def __init__(self, n: int, low: float = -2.0, high: float = 2.0) -> None:
-        check_parameters(
-            "Polynomial",
-            {"n": [Interval(Integral, 1, None, closed="left")], "low": [Real], "high": [Real]},
-            n=n,
-            low=low,
-            high=high,
-        )
-        self.n = int(n)
-        self.low, self.high = check_grid("Polynomial", low, high)
-
     def functions(self, z: Array, order: int = 0) -> Iterator[Array]:
         power = np.ones_like(z)
         if order:
@@ -64,6 +51,3 @@ class Polynomial(Basis):
                 total *= z
                 total += c
         return np.where(np.isnan(z), z, total)
-
-    def parameters(self) -> dict[str, Any]:
-        return {"n": self.n, "low": self.low, "high": self.high}

@@ -10,7 +10,6 @@ try:
 except ImportError as error:
     raise ImportError("rflaf.dask needs Dask: pip install 'rflaf[dask]'.") from error
 
-from rflaf.dask.classifier import DaskRFLAFClassifier
-from rflaf.dask.regressor import DaskRFLAFRegressor
+from rflaf.dask.estimators import DaskRFLAFClassifier, DaskRFLAFRegressor
 
 __all__ = ["DaskRFLAFClassifier", "DaskRFLAFRegressor"]

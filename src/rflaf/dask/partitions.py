@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import reduce
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from rflaf.dask.collections import Partitions
 from rflaf.rows import ArrayRows, Block, Blocks, Rows, Sample, SourceRows
-from rflaf.rows.protocol import MakeTally, Result
+from rflaf.rows.protocol import BlockTask, Combine, MakeTally, Result, SampleSize
 from rflaf.rows.sample import SampleDraw
 from rflaf.rows.streamed import BlockCheck
 from rflaf.runtime.threads import use_threads
@@ -60,9 +60,7 @@ class PartitionRows(Rows):
         ]
         return cls(client, parts, starts, floats_like(found.like))
 
-    def sample(
-        self, size: Callable[[Any], int], seed: int, tally: MakeTally | None = None
-    ) -> Sample:
+    def sample(self, size: SampleSize, seed: int, tally: MakeTally | None = None) -> Sample:
         """The sample comes to the client; no other rows do."""
         wanted = size(self.like)
         # Keys are uniform: with this limit there are enough below it, unless many weights are zero.
@@ -76,12 +74,7 @@ class PartitionRows(Rows):
                 break
         return found.result()
 
-    def reduce(
-        self,
-        task: Callable[[Iterable[Block]], Result],
-        combine: Callable[[Result, Result], Result],
-        size: int,
-    ) -> Result:
+    def reduce(self, task: BlockTask[Result], combine: Combine[Result], size: int) -> Result:
         check_workers(self.client, task(iter(())), len(self.parts))
         shared = dask.delayed(task, pure=False, traverse=False)
         run_one = dask.delayed(run_task, pure=False)
@@ -231,7 +224,7 @@ def merge_draws(draws: list[SampleDraw]) -> SampleDraw:
     return merged
 
 
-def run_task(task: Callable[[Iterable[Block]], Result], rows: ArrayRows | None, size: int) -> Any:
+def run_task(task: BlockTask[Result], rows: ArrayRows | None, size: int) -> Any:
     """What a task makes of a partition."""
     with use_threads(None):
         return task(_blocks(rows, size))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rflaf.datasets import sets, small, synthetic
+import numpy as np
+
+from rflaf.datasets import sets, synthetic
 from rflaf.datasets.types import Dataset, File, Info
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
+_PAGE = "https://archive.ics.uci.edu/dataset"
 _MASKED = "https://raw.githubusercontent.com/treforevans/uci_datasets/master/uci_datasets"
 
 
@@ -31,151 +34,41 @@ def _forms(path: str, urls: tuple[str, ...], *others: File, **known: str | int) 
     return File(path, urls, variants=(*others, *more), **known)  # type: ignore[arg-type]
 
 
-def _mnist() -> Entry:
-    digests = {
-        "train-images-idx3-ubyte": (
-            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609", 9_912_422),
-        "train-labels-idx1-ubyte": (
-            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c", 28_881),
-        "t10k-images-idx3-ubyte": (
-            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6", 1_648_877),
-        "t10k-labels-idx1-ubyte": (
-            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6", 4_542),
-    }  # fmt: skip
+def _mnist(name: str, sha256: str, size: int) -> File:
     mirrors = (
         "https://ossci-datasets.s3.amazonaws.com/mnist",
         "https://storage.googleapis.com/cvdf-datasets/mnist",
     )
-    files = tuple(
-        _forms(f"mnist/{name}.gz", tuple(f"{m}/{name}.gz" for m in mirrors), sha256=sha, bytes=size)
-        for name, (sha, size) in digests.items()
-    )
-    info = Info(
-        "mnist", "classification", 784, 10,
-        "Handwritten digits, 28 × 28 pixels.",
-        "https://yann.lecun.com/exdb/mnist", files, 70_000,
-    )  # fmt: skip
-    return Entry(info, sets.mnist)
+    urls = tuple(f"{mirror}/{name}.gz" for mirror in mirrors)
+    return _forms(f"mnist/{name}.gz", urls, sha256=sha256, bytes=size)
 
 
-def _cifar10() -> Entry:
-    archive = "cifar-10-binary.tar.gz"
+def _cifar10(name: str) -> File:
+    """One of the batches, alone or in the archive of all."""
+    archive, folder = "cifar-10-binary.tar.gz", "cifar-10-batches-bin"
     packed = File(
         f"cifar10/{archive}",
         (f"https://www.cs.toronto.edu/~kriz/{archive}",),
         "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
         170_052_171,
     )
-    folder = "cifar-10-batches-bin"
-    files = tuple(
-        File(
-            f"cifar10/{name}",
-            variants=(
-                *(File(f"{where}/{name}") for where in (folder, f"cifar10/{folder}")),
-                packed,
-                File(archive, (), packed.sha256, packed.bytes),
-            ),
-        )
-        for name in sets.CIFAR10
-    )
-    info = Info(
-        "cifar10", "classification", 3072, 10,
-        "Colour photographs of ten kinds of things, 32 × 32 pixels.",
-        "https://www.cs.toronto.edu/~kriz/cifar.html", files, 60_000,
-    )  # fmt: skip
-    return Entry(info, sets.cifar10)
+    alone = (File(f"{where}/{name}") for where in (folder, f"cifar10/{folder}"))
+    other = File(archive, (), packed.sha256, packed.bytes)
+    return File(f"cifar10/{name}", variants=(*alone, packed, other))
 
 
-def _adult() -> Entry:
-    packed = File(
-        "adult/adult.data.gz", (),
-        "c7a2b4716a97f930123e0baf879188d701e798172631a654fc703d4b082907f3", 408_969,
-    )  # fmt: skip
-    file = _forms(
-        "adult/adult.data", (f"{_UCI}/adult/adult.data",), packed,
-        sha256="5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d", bytes=3_974_305,
-    )  # fmt: skip
-    info = Info(
-        "adult", "classification", 100, 2,
-        "Income above 50,000 dollars, from the census of 1994.",
-        "https://archive.ics.uci.edu/dataset/2/adult", (file,), 32_561,
-    )  # fmt: skip
-    return Entry(info, sets.adult)
-
-
-def _protein() -> Entry:
-    packed = File(
-        "protein/CASP.csv.gz", (),
-        "7c2b7bc2a75f4ea24f943bb275ac9db25b6f3978df8b72663fa85aeaadee9912", 1_639_405,
-    )  # fmt: skip
-    file = _forms("protein/CASP.csv", (f"{_UCI}/00265/CASP.csv",), packed)
-    info = Info(
-        "protein", "regression", 9, 1,
-        "Deviation of predicted protein structures from the true ones, in Å.",
-        "https://archive.ics.uci.edu/dataset/265", (file,), 45_730,
-    )  # fmt: skip
-    return Entry(info, sets.protein)
-
-
-def _ct() -> Entry:
-    file = File(
-        "ct/slice_localization_data.zip",
-        (f"{_UCI}/00206/slice_localization_data.zip",),
-        variants=tuple(File(f"ct/slice_localization_data.csv{end}") for end in ("", ".gz")),
-    )
-    info = Info(
-        "ct", "regression", 384, 1,
-        "Position of a computer-tomography slice in the body.",
-        "https://archive.ics.uci.edu/dataset/206", (file,), 53_500,
-    )  # fmt: skip
-    return Entry(info, sets.ct)
-
-
-def _workloads() -> Entry:
-    file = File(
-        "workloads/datasets.zip",
-        (f"{_UCI}/00493/datasets.zip",),
-        variants=tuple(File(f"workloads/Range-Queries-Aggregates.csv{e}") for e in ("", ".gz")),
-    )
-    info = Info(
-        "workloads", "regression", 6, 1,
-        "Averages that range queries to a data base return.",
-        "https://archive.ics.uci.edu/dataset/493", (file,), 200_000,
-    )  # fmt: skip
-    return Entry(info, sets.workloads)
-
-
-def _millionsongs() -> Entry:
-    file = _forms(
-        "millionsongs/YearPredictionMSD.txt.zip", (f"{_UCI}/00203/YearPredictionMSD.txt.zip",)
-    )
-    info = Info(
-        "millionsongs", "regression", 90, 1,
-        "Year of a song from its timbre.",
-        "https://archive.ics.uci.edu/dataset/203", (file,), 515_345,
-    )  # fmt: skip
-    return Entry(info, sets.millionsongs)
-
-
-def _covtype() -> Entry:
-    file = _forms(
-        "covtype/covtype.data.gz",
-        (
-            f"{_UCI}/covtype/covtype.data.gz",
-            "https://ndownloader.figshare.com/files/5976039",
-        ),
-        sha256="614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
-    )
-    info = Info(
-        "covtype", "classification", 54, 7,
-        "Kind of forest on a patch of 30 × 30 m, from a map.",
-        "https://archive.ics.uci.edu/dataset/31/covertype", (file,), 581_012,
-    )  # fmt: skip
-    return Entry(info, sets.covtype)
+def _zipped(path: str, url: str, table: str) -> File:
+    """An archive with a table, which may be there alone."""
+    return File(path, (f"{_UCI}/{url}",), variants=(File(table), File(f"{table}.gz")))
 
 
 def _masked(
-    name: str, columns: int, info: Info, data: tuple[str, int], mask: tuple[str, int]
+    name: str,
+    inputs: int,
+    description: str,
+    rows: int,
+    data: tuple[str, int],
+    mask: tuple[str, int],
 ) -> Entry:
     """Two files: the table, and ten masks. The collection keeps them under other names."""
     files = tuple(
@@ -187,32 +80,86 @@ def _masked(
             ("", "data", data), (".mask", "test_mask", mask),
         )
     )  # fmt: skip
-    read = partial(sets.masked, columns=columns)
-    return Entry(replace(info, files=files), read)
+    source = "https://github.com/treforevans/uci_datasets"
+    info = Info(name, "regression", inputs, 1, description, source, files, rows)
+    return Entry(info, partial(sets.masked, columns=inputs + 1))
 
 
-def _kin40k() -> Entry:
-    info = Info(
-        "kin40k", "regression", 8, 1, "Forward kinematics of a robot arm with eight joints.",
-        "https://github.com/treforevans/uci_datasets", n_rows=40_000,
+def _of_files() -> list[Entry]:
+    """The sets of the paper that are read from files, and covtype."""
+    mnist = (
+        ("train-images-idx3-ubyte",
+         "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609", 9_912_422),
+        ("train-labels-idx1-ubyte",
+         "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c", 28_881),
+        ("t10k-images-idx3-ubyte",
+         "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6", 1_648_877),
+        ("t10k-labels-idx1-ubyte",
+         "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6", 4_542),
     )  # fmt: skip
-    return _masked(
-        "kin40k", 9, info,
-        ("9bee7f2a9f39aa61a015f239378368601fb3978c5bb9a96433e88a55d40883ba", 1_144_601),
-        ("d15fd645d0e81a9a17ce2d0b8dde470bb2efba4d5f417459965abe4b237e2aea", 49_598),
+    adult = _forms(
+        "adult/adult.data", (f"{_UCI}/adult/adult.data",),
+        File("adult/adult.data.gz", (),
+             "c7a2b4716a97f930123e0baf879188d701e798172631a654fc703d4b082907f3", 408_969),
+        sha256="5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d", bytes=3_974_305,
     )  # fmt: skip
-
-
-def _bike() -> Entry:
-    info = Info(
-        "bike", "regression", 17, 1, "Rented bicycles in an hour.",
-        "https://github.com/treforevans/uci_datasets", n_rows=17_379,
+    protein = _forms(
+        "protein/CASP.csv", (f"{_UCI}/00265/CASP.csv",),
+        File("protein/CASP.csv.gz", (),
+             "7c2b7bc2a75f4ea24f943bb275ac9db25b6f3978df8b72663fa85aeaadee9912", 1_639_405),
     )  # fmt: skip
-    return _masked(
-        "bike", 18, info,
-        ("411f76ae426c0e348a2629dcf6b3b29102c7db465eae780a3454c39db1dfac4f", 403_769),
-        ("cf13dc25e80c03019cf2b01666f9cc29b03ea222f5c519536023ea56669bf337", 21_560),
+    ct = _zipped(
+        "ct/slice_localization_data.zip", "00206/slice_localization_data.zip",
+        "ct/slice_localization_data.csv",
     )  # fmt: skip
+    workloads = _zipped(
+        "workloads/datasets.zip", "00493/datasets.zip", "workloads/Range-Queries-Aggregates.csv"
+    )
+    songs = "YearPredictionMSD.txt.zip"
+    covtype = _forms(
+        "covtype/covtype.data.gz",
+        (f"{_UCI}/covtype/covtype.data.gz", "https://ndownloader.figshare.com/files/5976039"),
+        sha256="614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
+    )
+    return [
+        Entry(Info(
+            "mnist", "classification", 784, 10, "Handwritten digits, 28 × 28 pixels.",
+            "https://yann.lecun.com/exdb/mnist", tuple(_mnist(*each) for each in mnist), 70_000,
+        ), sets.mnist),
+        Entry(Info(
+            "cifar10", "classification", 3072, 10,
+            "Colour photographs of ten kinds of things, 32 × 32 pixels.",
+            "https://www.cs.toronto.edu/~kriz/cifar.html", tuple(map(_cifar10, sets.CIFAR10)),
+            60_000,
+        ), sets.cifar10),
+        Entry(Info(
+            "adult", "classification", 100, 2,
+            "Income above 50,000 dollars, from the census of 1994.",
+            f"{_PAGE}/2/adult", (adult,), 32_561,
+        ), sets.adult),
+        Entry(Info(
+            "protein", "regression", 9, 1,
+            "Deviation of predicted protein structures from the true ones, in Å.",
+            f"{_PAGE}/265", (protein,), 45_730,
+        ), sets.protein),
+        Entry(Info(
+            "ct", "regression", 384, 1, "Position of a computer-tomography slice in the body.",
+            f"{_PAGE}/206", (ct,), 53_500,
+        ), sets.ct),
+        Entry(Info(
+            "workloads", "regression", 6, 1, "Averages that range queries to a data base return.",
+            f"{_PAGE}/493", (workloads,), 200_000,
+        ), sets.workloads),
+        Entry(Info(
+            "millionsongs", "regression", 90, 1, "Year of a song from its timbre.",
+            f"{_PAGE}/203", (_forms(f"millionsongs/{songs}", (f"{_UCI}/00203/{songs}",)),), 515_345,
+        ), sets.millionsongs),
+        Entry(Info(
+            "covtype", "classification", 54, 7,
+            "Kind of forest on a patch of 30 × 30 m, from a map.",
+            f"{_PAGE}/31/covertype", (covtype,), 581_012,
+        ), sets.covtype),
+    ]  # fmt: skip
 
 
 _PAPER = "https://arxiv.org/abs/2411.19468"
@@ -226,16 +173,8 @@ _AUTHORS = {
 
 def _synthetic(name: str) -> Entry:
     description = f"The paper's {name}(x) = E[sigma(w·x) v(w)] in two dimensions, sigma known."
-    info = Info(
-        name,
-        "regression",
-        2,
-        1,
-        description,
-        _PAPER,
-        n_rows=synthetic.N_POINTS,
-        sigma=synthetic.TARGETS[name].sigma,
-    )
+    sigma = synthetic.TARGETS[name].sigma
+    info = Info(name, "regression", 2, 1, description, _PAPER, (), synthetic.N_POINTS, sigma)
     return Entry(info, make=partial(synthetic.make, name))
 
 
@@ -253,7 +192,21 @@ def _authors(name: str) -> Entry:
     return Entry(info, sets.authors_arrays)
 
 
+def _make_small(name: str) -> Dataset:
+    """The rows as scikit-learn has them."""
+    from sklearn import datasets  # takes a while, and most sets do without
+
+    if name == "friedman1":
+        inputs, target = datasets.make_friedman1(2000, noise=1.0, random_state=0)
+        names = [f"x{k}" for k in range(10)]
+    else:
+        bunch = getattr(datasets, f"load_{name}")()
+        inputs, target, names = bunch.data, bunch.target, bunch.feature_names
+    return Dataset(inputs, target, tuple(map(str, names)), is_number=np.ones(inputs.shape[1], bool))
+
+
 def _small() -> list[Entry]:
+    """Small sets that ship with scikit-learn, for demonstrations and tests."""
     page = "https://scikit-learn.org/stable/datasets"
     infos = [
         Info("diabetes", "regression", 10, 1, "Progress of diabetes in a year.", page, (), 442),
@@ -263,16 +216,25 @@ def _small() -> list[Entry]:
         Info("wine", "classification", 13, 3, "Wines of three growers.", page, (), 178),
         Info("iris", "classification", 4, 3, "Three kinds of iris.", page, (), 150),
     ]
-    return [Entry(info, make=partial(small.make, info.name)) for info in infos]
+    return [Entry(info, make=partial(_make_small, info.name)) for info in infos]
 
 
 ENTRIES: dict[str, Entry] = {
     entry.info.name: entry
     for entry in (
-        _mnist(), _cifar10(), _adult(), _protein(), _ct(), _workloads(), _millionsongs(),
-        _covtype(),
+        *_of_files(),
         *(_synthetic(name) for name in synthetic.TARGETS),
         *(_authors(name) for name in synthetic.TARGETS),
-        _kin40k(), _bike(), *_small(),
+        _masked(
+            "kin40k", 8, "Forward kinematics of a robot arm with eight joints.", 40_000,
+            ("9bee7f2a9f39aa61a015f239378368601fb3978c5bb9a96433e88a55d40883ba", 1_144_601),
+            ("d15fd645d0e81a9a17ce2d0b8dde470bb2efba4d5f417459965abe4b237e2aea", 49_598),
+        ),
+        _masked(
+            "bike", 17, "Rented bicycles in an hour.", 17_379,
+            ("411f76ae426c0e348a2629dcf6b3b29102c7db465eae780a3454c39db1dfac4f", 403_769),
+            ("cf13dc25e80c03019cf2b01666f9cc29b03ea222f5c519536023ea56669bf337", 21_560),
+        ),
+        *_small(),
     )
 }  # fmt: skip

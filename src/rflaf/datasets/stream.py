@@ -9,20 +9,14 @@ import numpy as np
 
 from rflaf.datasets.types import Array
 
-_WORD = 0xFFFFFFFF
-
 
 class Stream:
     """The 32-bit outputs of the Mersenne Twister, seeded as `torch.manual_seed` does."""
 
     def __init__(self, seed: int) -> None:
-        key = np.empty(624, np.uint32)
-        word = seed & _WORD
-        for i in range(624):
-            key[i] = word
-            word = (1812433253 * (word ^ (word >> 30)) + i + 1) & _WORD
         self._bits = np.random.MT19937()
-        self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": 624}}
+        # NumPy's old generator is seeded as PyTorch's is, by the lower 32 bits
+        self._bits.state = np.random.RandomState(seed & 0xFFFFFFFF).get_state(legacy=False)  # type: ignore[assignment]
 
     def words(self, n: int) -> Array:
         return self._bits.random_raw(n).astype(np.int64)

@@ -1,16 +1,14 @@
-"""Losses, one per file: which targets they take, how far scores are from them, what is predicted.
+"""Losses: which targets they take, how far scores are from them, what is predicted.
 
 >>> from rflaf.losses import LOSSES
 >>> sorted(LOSSES)
 ['absolute_error', 'gamma', 'huber', 'poisson', 'quantile', 'squared_error', 'tweedie']
 """
 
-from rflaf.losses.absolute import AbsoluteError
 from rflaf.losses.base import Loss, Quadratic
 from rflaf.losses.deviance import Gamma, Poisson, Tweedie
-from rflaf.losses.huber import Huber
 from rflaf.losses.logistic import Logistic
-from rflaf.losses.quantile import Quantile
+from rflaf.losses.robust import AbsoluteError, Huber, Quantile
 from rflaf.losses.squared import SquaredError
 
 LOSSES: dict[str, type[Loss]] = {

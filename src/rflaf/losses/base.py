@@ -41,7 +41,7 @@ class Loss(ABC):
     """
 
     name: ClassVar[str]  # as users write it
-    score_name: ClassVar[str]  # of what `score` measures
+    score_name: ClassVar[str] = "D²"  # of what `score` measures
     quadratic: ClassVar[bool] = False  # one Newton step from anywhere is the solution
     reach: ClassVar[float] = 0.0  # beyond the fit's rows, in ranges of their scores
     lowest: ClassVar[float] = -np.inf  # of what can be observed, where it is a number
@@ -90,17 +90,20 @@ class Loss(ABC):
     def constant(self, target: Array, weights: Array) -> Float64:
         """The scores, C, with the least loss among those that are the same for all rows."""
 
-    @abstractmethod
     def in_units(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """Output weights and intercept of the model, from those that were fitted."""
+        return coef, intercept
 
     @abstractmethod
     def predict(self, scores: Array) -> Array:
         """What the model's scores say, as users read it."""
 
-    @abstractmethod
     def score(self, scores: Float64, target: Array, weights: Array) -> float:
-        """What is shown as the quality of scores: 1 at best."""
+        """What is shown as the quality of scores, 1 at best: how far below the best constant's
+        their loss is."""
+        plain = np.broadcast_to(self.constant(target, weights), scores.shape)
+        most = self.value(plain, target, weights)
+        return 1 - self.value(scores, target, weights) / most if most > 0 else 0.0
 
     def value(self, scores: Float64, target: Array, weights: Array) -> float:
         """The weighted mean of the loss."""

@@ -30,7 +30,6 @@ class Deviance(Loss):
     unit: float = 1.0
     power: float = field(default=1.0, init=False)
 
-    score_name = "D²"
     lowest = 0.0
     outputs = 1
 
@@ -86,12 +85,6 @@ class Deviance(Loss):
 
     def moved(self, scores: Array, by: Array) -> Array:
         return np.exp(scores) * np.expm1(by)
-
-    def score(self, scores: Float64, target: Array, weights: Array) -> float:
-        """How much lower the deviance is than that of the mean."""
-        plain = np.broadcast_to(self.constant(target, weights), scores.shape)
-        most = self.value(plain, target, weights)
-        return 1 - self.value(scores, target, weights) / most if most > 0 else 0.0
 
     def export(self, graph: Any, scores: str) -> str:
         return str(graph.add("Exp", scores))

@@ -1,15 +1,15 @@
-"""What losses share that grow like the absolute error, and are not moved by outliers."""
+"""Losses that grow like the absolute error, and are not moved by outliers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
 from scipy import optimize
 
 from rflaf.losses.base import Array, Float64
-from rflaf.losses.numbers import Numbers
+from rflaf.losses.numbers import Numbers, check_one_column
 
 _PULL = 1e-10  # where several constants are as good, towards that nearest to zero
 
@@ -23,7 +23,6 @@ class Robust(Numbers):
     the loss and lies above it, whose curvature is one over the distance.
     """
 
-    score_name = "D²"
     width: ClassVar[float]  # in units of the targets' spread
 
     @property
@@ -65,11 +64,111 @@ class Robust(Numbers):
 
         return np.array([best(*each) for each in zip(target.T, tilt)])
 
-    def score(self, scores: Float64, target: Array, weights: Array) -> float:
-        """How much lower the loss is than that of the best constant."""
-        plain = np.broadcast_to(self.constant(target, weights), target.shape)
-        most = self.value(plain, target, weights)
-        return 1 - self.value(scores, target, weights) / most if most > 0 else 0.0
+
+@final
+@dataclass(frozen=True)
+class AbsoluteError(Robust):
+    """|score - target|, whose least is at the median of the targets.
+
+    Nearer than 0.15 of the targets' spread it is a parabola.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rflaf.losses import AbsoluteError
+    >>> value, slope = AbsoluteError().slopes(np.array([[3.0]]), np.array([[1.0]]))
+    >>> value.round(3).tolist(), slope.tolist()
+    ([1.925], [[1.0]])
+    """
+
+    name = "absolute_error"
+    width = 0.15
+
+
+@final
+@dataclass(frozen=True)
+class Huber(Robust):
+    """Squared error up to 0.3 of the targets' spread, then absolute error.
+
+    The prediction is a mean that outliers hardly move.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rflaf.losses import Huber
+    >>> scores, target = np.array([[0.15], [2.0]]), np.zeros((2, 1))
+    >>> Huber().slopes(scores, target)[1].tolist()
+    [[0.5], [1.0]]
+    """
+
+    name = "huber"
+    width = 0.3
+
+
+@final
+@dataclass(frozen=True)
+class Quantile(Robust):
+    """The pinball loss times two, |score - target| - (2 q - 1) (score - target).
+
+    Nearer than 0.15 of the targets' spread it is a parabola. Several quantiles are scores of
+    one model. A prediction has them sorted: they never cross, and sorting never raises the loss.
+
+    Attributes
+    ----------
+    quantile : float or increasing floats
+        q, between 0 and 1. A number gives one prediction per row, others a column each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rflaf.losses import Quantile
+    >>> loss = Quantile(quantile=[0.1, 0.5, 0.9])
+    >>> loss.predict(np.array([[1.0, 3.0, 2.0]])).tolist()
+    [[1.0, 2.0, 3.0]]
+    """
+
+    quantile: Any = 0.5
+
+    name = "quantile"
+    width = 0.15
+
+    def __post_init__(self) -> None:
+        """Numbers in place of what was given, which may be a list or an array."""
+        single = np.ndim(self.quantile) == 0
+        levels = tuple(float(q) for q in np.ravel(self.quantile))
+        rising = all(low < high for low, high in zip((0.0, *levels), (*levels, 1.0)))
+        if not levels or not rising:
+            raise ValueError(
+                "'quantile' must be a number between 0 and 1, or several that increase. "
+                f"Got {self.quantile!r}."
+            )
+        object.__setattr__(self, "quantile", levels[0] if single else levels)
+        object.__setattr__(self, "single", single)
+
+    @property
+    def tilt(self) -> Array:
+        return 2 * np.ravel(self.quantile) - 1
+
+    def check(self, y: Any) -> Array:
+        return check_one_column(self.name, y)
+
+    def columns(self, y: Array) -> Array:
+        return np.repeat(y[:, None], np.size(self.quantile), axis=1)
+
+    def predict(self, scores: Array) -> Array:
+        return scores[:, 0] if self.single else np.sort(scores, axis=1)
+
+    def residuals(self, scores: Float64, y: Array) -> Float64 | None:
+        """None for several quantiles, which are what is known of the noise."""
+        return super().residuals(scores, y) if self.single else None
+
+    def export(self, graph: Any, scores: str) -> str:
+        columns = [graph.columns(scores, [k]) for k in range(np.size(self.quantile))]
+        for last in range(len(columns) - 1, 0, -1):
+            for k in range(last):  # the largest of these moves to the end
+                pair = columns[k], columns[k + 1]
+                columns[k : k + 2] = graph.add("Min", *pair), graph.add("Max", *pair)
+        return scores if self.single else str(graph.add("Concat", *columns, axis=1))
 
 
 def weighted_median(values: Array, share: Array) -> Array:

@@ -12,12 +12,13 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf._version import __version__
+from rflaf.bases.base import checked
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.inputs.encoder import ColumnEncoder
-from rflaf.onnx.check import check_rows
 from rflaf.onnx.graph import Graph
 from rflaf.onnx.models import output_classes, output_features, output_prediction
 from rflaf.onnx.steps import add_step
@@ -27,6 +28,7 @@ from rflaf.runtime.files import write_whole
 Array = NDArray[Any]
 
 _LARGEST = 2**31 - 1  # bytes of a file in this format
+_TOLERANCE = 1e-5  # of the largest prediction
 
 _MODELS: dict[type, tuple[str, Callable[[Graph, Any, str], None]]] = {
     RFLAFRegressor: ("regression", output_prediction),
@@ -35,6 +37,7 @@ _MODELS: dict[type, tuple[str, Callable[[Graph, Any, str], None]]] = {
 }
 
 
+@checked(dtype=[StrOptions({"float32", "float64"})])
 def export(
     model: Any, path: str | os.PathLike[str], *, dtype: str = "float32", check: Any = None
 ) -> None:
@@ -91,11 +94,6 @@ def export(
     >>> bool(abs(prediction - model.predict(X)).max() < 1e-4)
     True
     """
-    if dtype not in ("float32", "float64"):
-        raise ValueError(
-            "The 'dtype' parameter of export must be 'float32' or 'float64'. "
-            f"Got {dtype!r} instead."
-        )
     path = Path(path)
     if not path.parent.is_dir() or path.is_dir():
         problem = "is a folder" if path.is_dir() else f"is in no folder: there is no {path.parent}"
@@ -111,7 +109,7 @@ def export(
     onnx.checker.check_model(proto, full_check=True)
     data = proto.SerializeToString(deterministic=True)
     if check is not None:
-        check_rows(data, model, check, inputs(model, check, dtype=dtype), dtype)
+        _check_rows(data, model, check, inputs(model, check, dtype=dtype), dtype)
     write_whole(path, data)
 
 
@@ -200,3 +198,43 @@ def _as_proto(model: Any, dtype: str) -> onnx.ModelProto:
         about |= {"n_members": str(len(last.members_)), "input_form": last.input_form_}
     onnx.helper.set_model_props(proto, about)
     return proto
+
+
+def _check_rows(data: bytes, model: Any, rows: Any, inputs: dict[str, Array], dtype: str) -> None:
+    """Raise unless the graph in `data` gives for the rows what the model gives."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ImportError(
+            "The 'check' parameter of export needs onnxruntime: pip install 'rflaf[onnx]'."
+        ) from error
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    outputs = dict(zip(names, session.run(names, inputs), strict=True))
+    if "probabilities" in outputs:
+        expected = model.predict_proba(rows)
+        difference = _difference(outputs["probabilities"], expected)
+        labels = np.asarray(np.searchsorted(model.classes_, outputs["label"]))
+        # another label is right only where two classes are as good as equally probable
+        difference = max(difference, _shortfall(expected, labels))
+    elif "prediction" in outputs:
+        difference = _difference(outputs["prediction"], model.predict(rows))
+    else:
+        difference = _difference(outputs["features"], model.transform(rows))
+    if not difference <= _TOLERANCE:
+        offsets = "inputs with large offsets need dtype='float64', and " * (dtype == "float32")
+        raise ValueError(
+            f"The graph is off by {difference:.1e} of the largest prediction on the rows of "
+            f"'check'. Expected at most {_TOLERANCE:.0e}. Known causes: {offsets}weights so large "
+            "that the model itself is no more exact in float32 (take a larger 'alpha', or a lower "
+            "degree for 'polynomial'). Nothing was written."
+        )
+
+
+def _difference(got: Array, expected: Array) -> float:
+    scale = np.abs(expected).max()
+    return float(np.abs(got - expected).max() / (scale if scale > 0 else 1.0))
+
+
+def _shortfall(p: Array, labels: Array) -> float:
+    return float((p.max(axis=1) - np.take_along_axis(p, labels[:, None], axis=1)[:, 0]).max())

@@ -3,13 +3,15 @@
 The page of the paper's runs and the page about a model are both made of these.
 """
 
-from rflaf.pages.charts import Histogram, Line, Panel
 from rflaf.pages.layout import (
     Bar,
     BarList,
     Cell,
+    Histogram,
     KeyFigure,
+    Line,
     Page,
+    Panel,
     Section,
     Subsection,
     TableView,

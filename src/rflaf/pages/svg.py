@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from xml.etree import ElementTree
 
-from rflaf.pages.charts import Histogram, Line, Panel
+from rflaf.pages.layout import Histogram, Line, Panel
 
 COLORS = 8
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 20, 38

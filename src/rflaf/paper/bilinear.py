@@ -19,11 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, special
+
+from rflaf.activation import Activation
 
 Float64 = NDArray[np.float64]
 
@@ -46,19 +49,53 @@ class Factors:
 
 
 @dataclass(frozen=True)
-class Recovered:
-    """Coefficients of sigma, and v(w) = sum_k even_weights_k |w·d_k| + odd_weights·w.
+class Recovery:
+    """What `rflaf.paper.recovery.recover_activation` found.
 
-    Both parts of v have E[v²] = 1, unless a part of f is missing: its factor is sigma's.
-    `shares` are the mean squares of the even and the odd part of the fitted f over that of y.
+    f fixes the even and the odd part of sigma up to a factor each. They are given as if both parts
+    of v had E[v²] = 1 and v's largest weight in each were positive.
+
+    Attributes
+    ----------
+    activation : Activation
+        sigma.
+    directions : array, K × d
+        The d_k of v(w) = sum_k even_weights_k |w·d_k| + odd_weights·w.
+    even_weights, odd_weights : arrays of K and d
+    shares : (float, float)
+        Mean squares of what the even and the odd part of sigma contribute to f, over that of y.
+        A part whose share is at the level of the error is not known.
+    penalty : float
+        On sigma''.
+    history : list of dict
+        The penalties tried, and their held-out loss: mean squared error over the mean of y².
     """
 
-    coefficients: Float64
+    activation: Activation
+    directions: Float64
     even_weights: Float64
     odd_weights: Float64
-    penalty: float
     shares: tuple[float, float]
-    history: list[dict[str, float]] = field(default_factory=list)
+    penalty: float
+    history: list[dict[str, float]] = field(default_factory=list, repr=False)
+
+    def v(self, w: ArrayLike) -> Float64:
+        """The weight function at the rows of w, n × d."""
+        w = np.asarray(w, dtype=np.float64)
+        return np.abs(w @ self.directions.T) @ self.even_weights + w @ self.odd_weights
+
+    def predict(self, X: ArrayLike) -> Float64:
+        """E[v(w) sigma(w·x)] at the rows of X, by quadrature."""
+        x = np.asarray(X, dtype=np.float64)
+        basis, a = self.activation.basis, self.activation.coefficients
+        design = Design(x, basis, self.directions)
+        # a fold of an even function has each pair of coefficients once: halving a gives its start
+        even, odd = (a + a[::-1]) / 2, (a - a[::-1]) / 2
+        out = np.empty(len(x))
+        for rows, by_even, by_odd in design.blocks():
+            out[rows] = self.even_weights @ (by_even @ even[: (basis.n + 1) // 2]).T
+            out[rows] += self.odd_weights @ (by_odd @ odd[: basis.n // 2]).T
+        return out
 
 
 def spread_directions(n: int, d: int, rng: np.random.Generator) -> Float64:
@@ -161,30 +198,23 @@ def roughness(basis: Any) -> Float64:
     return np.asarray(bends.T @ bends / (at[1] - at[0]))
 
 
+@dataclass(frozen=True)
 class _Sums:
     """The normal equations of all products u_k a_i: A, b and y'y of a set of rows."""
 
-    def __init__(self, size: int) -> None:
-        self.a, self.b, self.yy = np.zeros((size, size)), np.zeros(size), 0.0
-
-    def add(self, g: Float64, y: Float64) -> None:
-        self.a += g.T @ g
-        self.b += g.T @ y
-        self.yy += float(y @ y)
+    a: Float64
+    b: Float64
+    yy: float
 
     @classmethod
-    def of(cls, parts: list[_Sums]) -> _Sums:
-        whole = cls(len(parts[0].b))
-        for part in parts:
-            whole.a += part.a
-            whole.b += part.b
-            whole.yy += part.yy
-        return whole
+    def of(cls, g: Float64, y: Float64) -> _Sums:
+        return cls(g.T @ g, g.T @ y, float(y @ y))
 
-    def without(self, other: _Sums) -> _Sums:
-        rest = _Sums(len(self.b))
-        rest.a, rest.b, rest.yy = self.a - other.a, self.b - other.b, self.yy - other.yy
-        return rest
+    def __add__(self, other: _Sums) -> _Sums:
+        return _Sums(self.a + other.a, self.b + other.b, self.yy + other.yy)
+
+    def __sub__(self, other: _Sums) -> _Sums:
+        return _Sums(self.a - other.a, self.b - other.b, self.yy - other.yy)
 
     def loss(self, product: Float64) -> float:
         return float(self.yy - 2 * product @ self.b + product @ self.a @ product)
@@ -273,8 +303,8 @@ def recover(
     *,
     penalty: float | None = None,
     rng: np.random.Generator,
-) -> Recovered:
-    """Coefficients of sigma in `basis`, and the weights of v for the unit vectors `directions`.
+) -> Recovery:
+    """sigma in `basis`, and the weights of v for the unit vectors `directions`.
 
     The penalty is that of `rflaf.paper.recovery.recover_activation`; without one, held-out cones of
     directions, drawn by `rng`, choose it.
@@ -282,28 +312,31 @@ def recover(
     design = Design(x, basis, directions)
     problem = _Bilinear(design, basis)
     fold = np.zeros(len(x), np.intp) if penalty is not None else _cones(x, N_FOLDS, rng)
-    parts_of_rows = [_Sums(problem.size) for _ in range(int(fold.max()) + 1)]
+    none = _Sums(np.zeros((problem.size, problem.size)), np.zeros(problem.size), 0.0)
+    folds = [none] * (int(fold.max()) + 1)
     for rows, even, odd in design.blocks():
         g = np.hstack([even.reshape(len(even), -1), odd.reshape(len(odd), -1)])
-        for j, sums in enumerate(parts_of_rows):
+        for j in range(len(folds)):
             mine = fold[rows] == j
-            sums.add(g[mine], y[rows][mine])
-    total = _Sums.of(parts_of_rows)
+            folds[j] += _Sums.of(g[mine], y[rows][mine])
+    total = reduce(_Sums.__add__, folds)
     history: list[dict[str, float]] = []
     if penalty is None:
-        history = _held_out(problem, parts_of_rows, total)
+        history = _held_out(problem, folds, total)
         losses = np.array([record["loss"] for record in history])
         penalty = float(PENALTIES[np.argmax(losses <= _SLACK * losses.min())])
     penalties = np.append(PENALTIES[penalty * 1.001 < PENALTIES], penalty)
     *_, parts = problem.path(total, penalties)
-    return _finish(problem, design, parts, total, penalty, history)
+    coefficients, (even, odd), shares = _finish(problem, design, parts, total)
+    sigma = Activation(basis, coefficients)
+    return Recovery(sigma, directions, even, odd, shares, penalty, history)
 
 
 def _held_out(problem: _Bilinear, folds: list[_Sums], total: _Sums) -> list[dict[str, float]]:
     """The mean squared error on held-out rows over the mean square of y, for every penalty."""
     losses = np.zeros(len(PENALTIES))
     for held in (sums for sums in folds if sums.yy > 0):
-        for k, parts in enumerate(problem.path(total.without(held), PENALTIES)):
+        for k, parts in enumerate(problem.path(total - held, PENALTIES)):
             losses[k] += held.loss(problem.products(parts))
     return [
         {"penalty": float(p), "loss": float(loss / total.yy)} for p, loss in zip(PENALTIES, losses)
@@ -311,13 +344,8 @@ def _held_out(problem: _Bilinear, folds: list[_Sums], total: _Sums) -> list[dict
 
 
 def _finish(
-    problem: _Bilinear,
-    design: Design,
-    parts: list[Factors],
-    total: _Sums,
-    penalty: float,
-    history: list[dict[str, float]],
-) -> Recovered:
+    problem: _Bilinear, design: Design, parts: list[Factors], total: _Sums
+) -> tuple[Float64, list[Float64], tuple[float, float]]:
     """Move the size of v into sigma, and count what each part contributes."""
     cosine = np.clip(design.directions @ design.directions.T, -1, 1)
     pairs = np.sqrt(1 - cosine**2) + cosine * np.arcsin(cosine)
@@ -332,7 +360,7 @@ def _finish(
         size *= np.sign(part.u[np.argmax(np.abs(part.u))]) or 1.0
         coefficients += fold @ part.half * size
         weights.append(part.u / size)
-    return Recovered(coefficients, weights[0], weights[1], penalty, (shares[0], shares[1]), history)
+    return coefficients, weights, (shares[0], shares[1])
 
 
 def _rank_one(matrix: Float64) -> tuple[Float64, Float64]:

@@ -96,8 +96,9 @@ def figure1(records: Sequence[Record], dataset: str) -> list[Panel]:
     for protocol in PROTOCOL_NAMES:
         lines = _against_n(losses, protocol)
         if lines and protocol == "corrected":
-            flat = [_level(row, row.model, 4 + k) for k, row in enumerate(_estimators(losses))]
-            lines += [line for line in flat if line is not None]
+            ours = [row for row in losses.rows if row.model in ESTIMATORS]
+            for k, row in enumerate(ours):
+                lines += _level(row, row.model, 4 + k, protocol)
         panels.append((f"test loss, {protocol} protocol", "test loss", lines))
     panels.append(("training time", "ReLU = 1", _against_n(times, "published")))
     return [
@@ -129,7 +130,7 @@ def figure2(records: Iterable[Record]) -> list[Panel]:
     if not found:
         return []
     lines = [line for k, each in enumerate(found) for line in _found_curves(each, k)]
-    return [Panel("f1", (*_truth(found[0]), *lines), "z", "sigma(z)")]
+    return [Panel("f1", (_truth(found[0]), *lines), "z", "sigma(z)")]
 
 
 def figure3(records: Iterable[Record]) -> list[Panel]:
@@ -137,7 +138,7 @@ def figure3(records: Iterable[Record]) -> list[Panel]:
     return [
         Panel(
             f"{each.function}, {each.method}",
-            (*_truth(each), *_found_curves(each, RECOVERY.index(each.method))),
+            (_truth(each), *_found_curves(each, RECOVERY.index(each.method))),
             "z",
             "sigma(z)",
         )
@@ -183,16 +184,12 @@ def loss_curves(records: Iterable[Record], dataset: str) -> list[Panel]:
             if lines:
                 title = f"{group}, {protocol} protocol"
                 panels.append(Panel(title, tuple(lines), "epoch", "loss", log_y=True))
-    held_out = [
-        line
-        for k, name in enumerate(ESTIMATORS)
-        for line in _mean_history(models.get(name, [])[:1], "held_out_loss", name, k, "solid")
-    ]
+    held_out: list[Line] = []
+    for k, name in enumerate(ESTIMATORS):
+        held_out += _mean_history(models.get(name, [])[:1], "held_out_loss", name, k, "solid")
     if held_out:
-        panels.append(
-            Panel("estimators, held-out loss, first seed", tuple(held_out), "step", "loss",
-                  log_y=True)
-        )  # fmt: skip
+        title = "estimators, held-out loss, first seed"
+        panels.append(Panel(title, tuple(held_out), "step", "loss", log_y=True))
     return panels
 
 
@@ -295,27 +292,22 @@ def _against_n(subtable: SubTable, protocol: str) -> list[Line]:
             lines.append(Line(f"{basis.upper()}, paper", n, values, color, "dashed"))
     if "rfmlp-relu" in rows:
         relu = rows["rfmlp-relu"]
-        lines += [line for line in (_level(relu, "ReLU", 2, protocol),) if line is not None]
+        lines += _level(relu, "ReLU", 2, protocol)
         if relu.paper and relu.paper.value:
             value = relu.paper.value
             lines.append(Line("ReLU, paper", (CELLS[0], CELLS[-1]), (value, value), 2, "dashed"))
     return lines if any(line.style == "solid" for line in lines) else []
 
 
-def _level(row: Row, name: str, color: int, protocol: str = "corrected") -> Line | None:
+def _level(row: Row, name: str, color: int, protocol: str) -> list[Line]:
     summary = row.ours.get(protocol)  # type: ignore[call-overload]
     if summary is None or summary.mean is None:
-        return None
-    return Line(name, (CELLS[0], CELLS[-1]), (summary.mean, summary.mean), color)
+        return []
+    return [Line(name, (CELLS[0], CELLS[-1]), (summary.mean, summary.mean), color)]
 
 
-def _estimators(subtable: SubTable) -> list[Row]:
-    return [row for row in subtable.rows if row.model in ESTIMATORS]
-
-
-def _truth(found: RecoveryRuns) -> tuple[Line]:
-    run = found.typical
-    return (Line("truth", run["z"], run["truth"]),)
+def _truth(found: RecoveryRuns) -> Line:
+    return Line("truth", found.typical["z"], found.typical["truth"])
 
 
 def _found_curves(found: RecoveryRuns, color: int) -> list[Line]:

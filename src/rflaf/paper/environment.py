@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,11 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch")
 
 def versions() -> dict[str, str]:
     """Of Python, of this package, and of those that its figures depend on, as far as installed."""
-    known = {name: _version(name) for name in _PACKAGES}
-    found = {name: each for name, each in known.items() if each is not None}
-    return {"rflaf": __version__, "python": platform.python_version(), **found}
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+    found = {"rflaf": __version__, "python": platform.python_version()}
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def machine() -> dict[str, Any]:
@@ -41,3 +37,8 @@ def machine() -> dict[str, Any]:
 def today() -> str:
     """The date, as 2026-01-31."""
     return time.strftime("%Y-%m-%d")
+
+
+def stamp() -> dict[str, Any]:
+    """All of it, as records have it."""
+    return {"versions": versions(), "machine": machine(), "date": today()}

@@ -6,80 +6,30 @@ docs/recovery.md explains how far that is possible.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state, check_X_y
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from rflaf.activation import Activation
 from rflaf.bases import RBF, Basis
-from rflaf.paper.bilinear import Design, recover, spread_directions
+from rflaf.bases.base import checked
+from rflaf.paper.bilinear import Recovery, recover, spread_directions
+
+__all__ = ["Recovery", "best_factors", "recover_activation", "recovery_error"]
 
 Float64 = NDArray[np.float64]
 N_BASIS = 61
 
-_CONSTRAINTS = {
-    "basis": [Basis, None],
-    "n_directions": [Interval(Integral, 1, None, closed="left"), None],
-    "penalty": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-    "random_state": ["random_state"],
-}
 
-
-@dataclass(frozen=True)
-class Recovery:
-    """What `recover_activation` found.
-
-    f fixes the even and the odd part of sigma up to a factor each. They are given as if both parts
-    of v had E[v²] = 1 and v's largest weight in each were positive.
-
-    Attributes
-    ----------
-    activation : Activation
-        sigma.
-    directions : array, K × d
-        The d_k of v(w) = sum_k even_weights_k |w·d_k| + odd_weights·w.
-    even_weights, odd_weights : arrays of K and d
-    shares : (float, float)
-        Mean squares of what the even and the odd part of sigma contribute to f, over that of y.
-        A part whose share is at the level of the error is not known.
-    penalty : float
-        On sigma''.
-    history : list of dict
-        The penalties tried, and their held-out loss: mean squared error over the mean of y².
-    """
-
-    activation: Activation
-    directions: Float64
-    even_weights: Float64
-    odd_weights: Float64
-    shares: tuple[float, float]
-    penalty: float
-    history: list[dict[str, float]] = field(default_factory=list, repr=False)
-
-    def v(self, w: ArrayLike) -> Float64:
-        """The weight function at the rows of w, n × d."""
-        w = np.asarray(w, dtype=np.float64)
-        return np.abs(w @ self.directions.T) @ self.even_weights + w @ self.odd_weights
-
-    def predict(self, X: ArrayLike) -> Float64:
-        """E[v(w) sigma(w·x)] at the rows of X, by quadrature."""
-        x = np.asarray(X, dtype=np.float64)
-        basis, a = self.activation.basis, self.activation.coefficients
-        design = Design(x, basis, self.directions)
-        # a fold of an even function has each pair of coefficients once: halving a gives its start
-        even, odd = (a + a[::-1]) / 2, (a - a[::-1]) / 2
-        out = np.empty(len(x))
-        for rows, by_even, by_odd in design.blocks():
-            out[rows] = self.even_weights @ (by_even @ even[: (basis.n + 1) // 2]).T
-            out[rows] += self.odd_weights @ (by_odd @ odd[: basis.n // 2]).T
-        return out
-
-
+@checked(
+    basis=[Basis, None],
+    n_directions=[Interval(Integral, 1, None, closed="left"), None],
+    penalty=[Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+    random_state=["random_state"],
+)
 def recover_activation(
     X: ArrayLike,
     y: ArrayLike,
@@ -126,22 +76,11 @@ def recover_activation(
     >>> recovery_error(found.activation, bump) < 0.15
     True
     """
-    validate_parameter_constraints(
-        _CONSTRAINTS,
-        {
-            "basis": basis,
-            "n_directions": n_directions,
-            "penalty": penalty,
-            "random_state": random_state,
-        },
-        "recover_activation",
-    )
     x, target = check_X_y(X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=10)
     target = target.astype(np.float64)
-    if not np.any(target):
-        raise ValueError("The 'y' parameter of recover_activation must not be all zeros.")
-    if not np.any(x):
-        raise ValueError("The 'X' parameter of recover_activation must not be all zeros.")
+    for name, given in (("y", target), ("X", x)):
+        if not np.any(given):
+            raise ValueError(f"The {name!r} parameter of recover_activation must not be all zeros.")
     basis = RBF(N_BASIS) if basis is None else basis
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     d = x.shape[1]
@@ -149,16 +88,7 @@ def recover_activation(
         n_directions = 8 if d <= 2 else d * (d + 1)
     directions = spread_directions(int(n_directions), d, rng)
     wanted = None if isinstance(penalty, str) else float(penalty)
-    found = recover(x, target, basis, directions, penalty=wanted, rng=rng)
-    return Recovery(
-        Activation(basis, found.coefficients),
-        directions,
-        found.even_weights,
-        found.odd_weights,
-        found.shares,
-        found.penalty,
-        found.history,
-    )
+    return recover(x, target, basis, directions, penalty=wanted, rng=rng)
 
 
 def recovery_error(

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils._param_validation import StrOptions
 
 from rflaf.activation import Activation
 from rflaf.bases import RBF
+from rflaf.bases.base import checked
 from rflaf.datasets.synthetic import TARGETS
 from rflaf.paper.recovery import best_factors, recover_activation, recovery_error
 from rflaf.paper.splits import load_split
@@ -30,6 +32,7 @@ PUBLISHED_CURVES = {"f1": (0.02, 25), "f2": (0.01, 12), "f3": (0.02, 45)}  # wid
 QUICK_ROWS, QUICK_EPOCHS, QUICK_STEPS = 1500, 1, 20
 
 
+@checked(dataset=[StrOptions(set(PUBLISHED_CURVES))], method=[StrOptions(set(METHODS))])
 def run_recovery(dataset: str, method: str, seed: int, *, quick: bool = False) -> dict[str, Any]:
     """Recover sigma from one of the synthetic targets in one way.
 
@@ -50,16 +53,6 @@ def run_recovery(dataset: str, method: str, seed: int, *, quick: bool = False) -
         `sigma` there after the best factor for its even and its odd part, `truth`, and `extras` of
         the method.
     """
-    if dataset not in PUBLISHED_CURVES:
-        raise ValueError(
-            "The 'dataset' parameter of run_recovery must be one of "
-            f"{', '.join(PUBLISHED_CURVES)}. Got {dataset!r} instead."
-        )
-    if method not in METHODS:
-        raise ValueError(
-            "The 'method' parameter of run_recovery must be one of "
-            f"{', '.join(METHODS)}. Got {method!r} instead."
-        )
     truth = TARGETS[dataset].sigma
     train, test = _rows(dataset, seed if method != "paper" else 0)
     if quick:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from statistics import fmean
 from typing import Any
 
 from rflaf.paper.curves import sort_out
@@ -49,15 +51,11 @@ class _Clock:
         self.seconds.setdefault(_kind(spec["dataset"], spec["model"]), []).append(record["seconds"])
 
     def left(self, specs: Sequence[Spec], jobs: int) -> float | None:
-        every = [taken for times in self.seconds.values() for taken in times]
+        every = list(chain(*self.seconds.values()))
         if not every:
             return None
-        mean = sum(every) / len(every)
-        total = 0.0
-        for spec in specs:
-            times = self.seconds.get(_kind(spec.dataset, spec.model))
-            total += sum(times) / len(times) if times else mean
-        return total / jobs
+        times = (self.seconds.get(_kind(spec.dataset, spec.model), every) for spec in specs)
+        return sum(map(fmean, times)) / jobs
 
 
 def _kind(dataset: str, model: str) -> tuple[str, str]:
@@ -112,14 +110,8 @@ def run_all(
             left.remove(spec)
         if kind == "done":
             clock.add(payload)
-        event = Event(
-            kind,
-            spec,
-            len(todo) - len(left),
-            len(todo),
-            clock.left(left, jobs),
-            payload if kind == "skipped" else "",
-        )
+        done, message = len(todo) - len(left), payload if kind == "skipped" else ""
+        event = Event(kind, spec, done, len(todo), clock.left(left, jobs), message)
         if kind == "skipped":
             skipped.append(event)
         report(event)

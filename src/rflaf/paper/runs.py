@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rflaf.activation import Activation
-from rflaf.paper.environment import machine, today, versions
+from rflaf.paper.environment import stamp
 from rflaf.paper.protocols import PROTOCOLS, Protocol, ProtocolName
 from rflaf.paper.records import Record
 from rflaf.paper.specs import Model, Spec, parse_model
@@ -43,9 +43,7 @@ def run(spec: Spec) -> Record:
         "kind": kind,
         "seconds": seconds,
         **found,  # a recovery has its own seconds, without those of reading the data
-        "versions": versions(),
-        "machine": machine(),
-        "date": today(),
+        **stamp(),
     }
 
 

@@ -16,16 +16,9 @@ from rflaf.paper.printed import (
     paper_numbers,
     quantities_of,
 )
-from rflaf.paper.protocols import (
-    EPOCHS,
-    N_COMPONENTS,
-    PROTOCOL_NAMES,
-    SEEDS,
-    UNFROZEN_SEEDS,
-    ProtocolName,
-)
+from rflaf.paper.protocols import EPOCHS, N_COMPONENTS, PROTOCOL_NAMES, SEEDS, ProtocolName
 from rflaf.paper.records import Record
-from rflaf.paper.specs import ESTIMATORS, parse_model
+from rflaf.paper.specs import ESTIMATORS, parse_model, seeds_of
 
 UNITS = {
     "test_loss": "test loss",
@@ -136,9 +129,10 @@ def make_table(
     for dataset in datasets_of(name) if datasets is None else datasets:
         mine = [r for r in records if r["spec"]["dataset"] == dataset and is_full_size(r)]
         for quantity in quantities_of(name):
+            extra = ESTIMATORS if quantity in ("test_loss", "test_accuracy_pct") else ()
             rows = [
                 _row(name, quantity, dataset, model, mine)
-                for model in (*models_of(name), *_extra_models(quantity))
+                for model in (*models_of(name), *extra)
                 if wanted is None or model in wanted
             ]
             kept = tuple(row for row in rows if row is not None)
@@ -182,7 +176,7 @@ def difference(
         return None
     if paper.std is None:
         return None
-    theirs = len(SEEDS) if parse_model(model).frozen else len(UNFROZEN_SEEDS)
+    theirs = len(seeds_of(model, len(SEEDS)))
     n = ours.seeds - ours.diverged
     # printed digits bound the paper's spread from below: 0.000 means less than 0.0005
     spread = max(paper.std, 10.0 ** -PRINTED_PLACES.get(quantity, 2) / math.sqrt(12))
@@ -195,27 +189,20 @@ def _row(
     table: str, quantity: str, dataset: str, model: str, records: Sequence[Record]
 ) -> Row | None:
     paper = paper_numbers().get((table, quantity, dataset, model))
+    timing = quantity.endswith("time_ratio")
+    mine = [
+        record
+        for record in records
+        if record["spec"]["model"] == model and (record["kind"] == "timing") == timing
+    ]
     ours: dict[ProtocolName, Summary] = {}
     for protocol in PROTOCOL_NAMES:
-        found = summarise(
-            [
-                record
-                for record in records
-                if record["spec"]["model"] == model
-                and record["spec"]["protocol"] == protocol
-                and (record["kind"] == "timing") == quantity.endswith("time_ratio")
-            ],
-            quantity,
-        )
-        if found is not None:
+        runs = [record for record in mine if record["spec"]["protocol"] == protocol]
+        if (found := summarise(runs, quantity)) is not None:
             ours[protocol] = found
     if paper is None and not ours:
         return None
     return Row(model, paper, ours, difference(ours.get("published"), paper, model, quantity))
-
-
-def _extra_models(quantity: str) -> tuple[str, ...]:
-    return ESTIMATORS if quantity in ("test_loss", "test_accuracy_pct") else ()
 
 
 def is_full_size(record: Record) -> bool:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from rflaf.paper.environment import machine, today, versions
+from rflaf.paper.environment import stamp
 from rflaf.paper.records import Record, Store
 from rflaf.paper.runs import build, cached_load, part_of, protocol_of
 from rflaf.paper.specs import Spec
@@ -70,9 +70,7 @@ def _measure(
             "test_time_ratio": test / relu_test,
             "load": load,
             "seconds": train + test,
-            "versions": versions(),
-            "machine": machine(),
-            "date": today(),
+            **stamp(),
         }
         store.append(record)
         records.append(record)

@@ -7,11 +7,10 @@ in place of arrays. A block is X, (X, y) or (X, y, weight), of any number of row
 
 from rflaf.rows.in_memory import ArrayRows
 from rflaf.rows.parquet import Parquet
-from rflaf.rows.protocol import Block, Rows, Tally
+from rflaf.rows.protocol import Block, InUnits, Rows, Tally
 from rflaf.rows.sample import Sample
 from rflaf.rows.sources import Arrays, Blocks, Source
 from rflaf.rows.streamed import SourceRows
-from rflaf.rows.units import InUnits
 
 __all__ = [
     "ArrayRows",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from rflaf.rows.protocol import Array, Block, MakeTally, Result, Rows
+from rflaf.rows.protocol import Array, Block, BlockRows, MakeTally, Rows, SampleSize
 from rflaf.rows.sample import Keys, Sample, SampleDraw
 
 
-class ArrayRows(Rows):
+class ArrayRows(BlockRows):
     """Rows of arrays.
 
     Parameters
@@ -34,26 +34,15 @@ class ArrayRows(Rows):
         return cls(sample.x, sample.y, sample.weights, keys=sample.keys)
 
     def blocks(self, size: int) -> Iterator[Block]:
-        """All rows, in blocks of `size`."""
         for start in range(0, len(self.weights), size):
             at = slice(start, start + size)
             keys = None if self.keys is None else self.keys[at]
             yield Block(self.first + start, self.x[at], self.y[at], self.weights[at], keys)
 
-    def sample(
-        self, size: Callable[[Any], int], seed: int, tally: MakeTally | None = None
-    ) -> Sample:
+    def sample(self, size: SampleSize, seed: int, tally: MakeTally | None = None) -> Sample:
         draw = SampleDraw(size(self.x), seed, tally)
         draw.add(Block(self.first, self.x, self.y, self.weights, self.keys))
         return draw.result()
-
-    def reduce(
-        self,
-        task: Callable[[Iterable[Block]], Result],
-        combine: Callable[[Result, Result], Result],
-        size: int,
-    ) -> Result:
-        return task(self.blocks(size))
 
     def held(self, room: int) -> Rows:
         return self

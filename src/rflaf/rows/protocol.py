@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from numpy.typing import NDArray
@@ -49,15 +50,16 @@ class Tally(Protocol):
 
 
 MakeTally = Callable[[], Tally | None]
+SampleSize = Callable[[Any], int]  # of some inputs: how many rows to draw
+BlockTask = Callable[[Iterable[Block]], Result]
+Combine = Callable[[Result, Result], Result]
 
 
 class Rows(ABC):
     """The rows of a fit: arrays, a source of blocks, or the partitions of a cluster."""
 
     @abstractmethod
-    def sample(
-        self, size: Callable[[Any], int], seed: int, tally: MakeTally | None = None
-    ) -> Sample:
+    def sample(self, size: SampleSize, seed: int, tally: MakeTally | None = None) -> Sample:
         """Rows drawn at random, without replacement, among those of positive weight.
 
         Parameters
@@ -71,12 +73,7 @@ class Rows(ABC):
         """
 
     @abstractmethod
-    def reduce(
-        self,
-        task: Callable[[Iterable[Block]], Result],
-        combine: Callable[[Result, Result], Result],
-        size: int,
-    ) -> Result:
+    def reduce(self, task: BlockTask[Result], combine: Combine[Result], size: int) -> Result:
         """A pass over all rows, in blocks of `size`.
 
         `task` makes a result of blocks in their order; if the rows are in several places, it
@@ -86,3 +83,42 @@ class Rows(ABC):
     @abstractmethod
     def held(self, room: int) -> Rows:
         """The same rows, at hand for many passes where they fit into `room` bytes."""
+
+
+class BlockRows(Rows):
+    """Rows that this process reads, block by block: a pass is one task."""
+
+    @abstractmethod
+    def blocks(self, size: int) -> Iterator[Block]:
+        """All rows, in blocks of `size`."""
+
+    def reduce(self, task: BlockTask[Result], combine: Combine[Result], size: int) -> Result:
+        return task(self.blocks(size))
+
+
+@dataclass(frozen=True)
+class InUnits(Rows):
+    """The same rows with weights over `unit`, so that equal weights are exactly 1."""
+
+    rows: Rows
+    unit: float
+
+    def sample(self, size: SampleSize, seed: int, tally: MakeTally | None = None) -> Sample:
+        raise TypeError("The sample is drawn before the largest weight is known.")
+
+    def reduce(self, task: BlockTask[Result], combine: Combine[Result], size: int) -> Result:
+        return self.rows.reduce(_InUnits(task, self.unit), combine, size)
+
+    def held(self, room: int) -> Rows:
+        return InUnits(self.rows.held(room), self.unit)
+
+
+@dataclass(frozen=True)
+class _InUnits:
+    """A task that sees weights in a unit; it may be sent to another process."""
+
+    task: Callable[[Iterable[Block]], Any]
+    unit: float
+
+    def __call__(self, blocks: Iterable[Block]) -> Any:
+        return self.task(each._replace(weights=each.weights / self.unit) for each in blocks)

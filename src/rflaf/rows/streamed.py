@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from rflaf.rows.in_memory import ArrayRows
-from rflaf.rows.protocol import Array, Block, MakeTally, Result, Rows
+from rflaf.rows.protocol import Array, Block, BlockRows, MakeTally, Rows, SampleSize
 from rflaf.rows.sample import Sample, SampleDraw, join
 from rflaf.rows.sources import Source
 
@@ -31,7 +31,7 @@ class BlockCheck(Protocol):
         """y, of rows from number `first` on, as an array."""
 
 
-class SourceRows(Rows):
+class SourceRows(BlockRows):
     """Rows of a source, checked as they come.
 
     Parameters
@@ -61,23 +61,13 @@ class SourceRows(Rows):
         self.count: int | None = None  # after the first pass
         self._row_bytes = 0
 
-    def sample(
-        self, size: Callable[[Any], int], seed: int, tally: MakeTally | None = None
-    ) -> Sample:
+    def sample(self, size: SampleSize, seed: int, tally: MakeTally | None = None) -> Sample:
         draw = SampleDraw(0, seed, tally)
         for block in self.blocks(self._read_rows):
             if not draw.seen:
                 draw = SampleDraw(size(block.x), seed, tally)
             draw.add(block)
         return draw.result()
-
-    def reduce(
-        self,
-        task: Callable[[Iterable[Block]], Result],
-        combine: Callable[[Result, Result], Result],
-        size: int,
-    ) -> Result:
-        return task(self.blocks(size))
 
     def held(self, room: int) -> Rows:
         # twice, while blocks are put together

@@ -19,12 +19,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rflaf.tabular.columns import TableError
     from rflaf.tabular.comparison import Comparison, compare_models
     from rflaf.tabular.model import TableModel, fit_table
-    from rflaf.tabular.reading import check_output, read_table, write_table
-    from rflaf.tabular.splitting import split_target
-    from rflaf.tabular.task import Task, choose_task
+    from rflaf.tabular.reading import TableError, check_output, read_table, write_table
+    from rflaf.tabular.splitting import Task, choose_task, split_target
 
 __all__ = [
     "Comparison",
@@ -41,22 +39,16 @@ __all__ = [
 ]
 
 # Imported when first asked for: a command that has no table to read need not wait for scikit-learn.
-_HOMES = {
-    "Comparison": "comparison",
-    "TableError": "columns",
-    "TableModel": "model",
-    "Task": "task",
-    "check_output": "reading",
-    "choose_task": "task",
-    "compare_models": "comparison",
-    "fit_table": "model",
-    "read_table": "reading",
-    "split_target": "splitting",
-    "write_table": "reading",
+_NAMES = {
+    "comparison": ["Comparison", "compare_models"],
+    "model": ["TableModel", "fit_table"],
+    "reading": ["TableError", "check_output", "read_table", "write_table"],
+    "splitting": ["Task", "choose_task", "split_target"],
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"rflaf.tabular.{_HOMES[name]}"), name)
+    for home, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"rflaf.tabular.{home}"), name)
     raise AttributeError(f"module 'rflaf.tabular' has no attribute {name!r}")

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from rflaf.estimators import RFLAFClassifier, RFLAFRegressor
 from rflaf.inputs.encoder import ColumnEncoder
-from rflaf.tabular.columns import TableError
+from rflaf.tabular.reading import TableError
 from rflaf.tabular.splitting import split_target
 
 PENALTIES = np.logspace(-4, 4, 17)

@@ -20,9 +20,8 @@ from sklearn.model_selection import train_test_split
 from rflaf._version import __version__
 from rflaf.estimators import RFLAFClassifier, RFLAFRegressor
 from rflaf.report import write_report
-from rflaf.tabular.columns import TableError, listed
-from rflaf.tabular.splitting import split_target, unique_columns
-from rflaf.tabular.task import Task
+from rflaf.tabular.reading import TableError, listed
+from rflaf.tabular.splitting import Task, split_target, unique_columns
 
 Progress = Callable[[str], AbstractContextManager[Any]]
 _LEAST_ROWS = 20  # with fewer, nothing is held out

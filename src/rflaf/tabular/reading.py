@@ -1,4 +1,4 @@
-"""Tables from files, and to files."""
+"""Tables from files and to files, and what is wrong with a table."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from rflaf.runtime.files import link_target, write_whole
-from rflaf.tabular.columns import TableError, pandas
 
 TABLES = (".csv", ".csv.gz", ".parquet")
 SEPARATORS = (",", ";", "\t", "|")  # that are looked for, in this order
@@ -24,6 +24,20 @@ _LINES_LOOKED_AT = 100
 # how text begins that spreadsheets run as a formula, unless it is a number with a sign
 _FORMULA = re.compile(r"(?![-+][\d.,]+([eE][-+]?\d+)?\Z)[=+\-@\t\r\n]")
 Missing = Sequence[str] | Mapping[str, Sequence[str]]
+
+
+class TableError(ValueError):
+    """A table that cannot be used as it is: the `message` explains why.
+
+    Attributes
+    ----------
+    columns : list of str
+        The columns that leaving out would help; may be empty.
+    """
+
+    def __init__(self, message: str, columns: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.columns = list(columns)
 
 
 def read_table(
@@ -230,3 +244,16 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise TableError(f"'{path}' has several columns of the name {twice[0]!r}.")
+
+
+def pandas() -> Any:
+    """The module, or an error that says what to install."""
+    try:
+        return import_module("pandas")
+    except ImportError as error:
+        raise ImportError("Tables need pandas: pip install 'rflaf[cli]'.") from error
+
+
+def listed(names: Sequence[str]) -> str:
+    """Columns by their names."""
+    return f"column{'s' if len(names) > 1 else ''} {', '.join(map(repr, names))}"

@@ -1,19 +1,29 @@
-"""A table into the column to learn and the others."""
+"""A table into the column to learn and the others; regression or classification."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
-from rflaf.inputs.column import as_frame, columns_of
+from rflaf.inputs.column import as_frame, column_of, columns_of
 from rflaf.inputs.kinds import explain, kind_of
-from rflaf.tabular.columns import TableError, listed
-from rflaf.tabular.task import Task, choose_task
+from rflaf.tabular.reading import TableError, listed
 
 _STRICT = ("number", "boolean", "category", "empty")
+FEW_VALUES = 20
+ROWS_A_VALUE = 10
+
+
+class Task(NamedTuple):
+    """What to do, why, and the target's values as an array."""
+
+    name: str
+    reason: str
+    values: NDArray[Any]
 
 
 def split_target(
@@ -78,3 +88,94 @@ def _check_columns(table: Any, strict: bool) -> None:
             f"{reasons} With 'strict' a table has numbers, booleans and categories only.",
             [column.name for column, _ in refused],
         )
+
+
+def choose_task(target: Any, task: str = "auto") -> Task:
+    """Which task a target calls for, and the target as an array.
+
+    Parameters
+    ----------
+    target : Series of pandas, polars and so on
+        Without missing values.
+    task : {"auto", "regression", "classification"}
+        "auto": strings, categories and booleans are classes. Whole numbers are classes where they
+        take at most 20 different values, each of them in ten rows or more on average. Everything
+        else is a number to predict.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rflaf.tabular import choose_task
+    >>> choose_task(pd.Series(["yes", "no", "yes"], name="paid")).name
+    'classification'
+    >>> choose_task(pd.Series([0.5, 0.25, 3.0], name="price")).reason
+    "'price' holds numbers that are not whole"
+    >>> choose_task(pd.Series([1, 2, 3], name="rank")).reason
+    "'rank' holds 3 different whole numbers in 3 rows, fewer than 10 rows each"
+    """
+    if task not in ("auto", "regression", "classification"):
+        raise ValueError(
+            "The 'task' parameter must be 'auto', 'regression' or 'classification'. "
+            f"Got {task!r} instead."
+        )
+    series = nw.from_native(target, series_only=True)
+    column = column_of(series)
+    kind = kind_of(column)
+    if kind == "id":  # whatever it is called, somebody wants to know it
+        kind = "number"
+    if kind == "boolean" and column.numbers is None:
+        kind = "category"  # truth values as text stay text
+    too_many = kind == "text" and series.n_unique() > max(2, len(series) / 2)
+    if too_many or kind in ("date", "almost number", "empty", "other"):
+        raise TableError(f"{explain(column, kind)} The target must be numbers or classes.")
+    if kind == "number":
+        values = np.asarray(column.numbers)
+        if not np.isfinite(values).all():
+            raise TableError(f"The target {series.name!r} has infinite values.")
+        chosen, reason = _for_numbers(series.name, values)
+    else:
+        strings = kind != "boolean"
+        values = _strings(series) if strings else np.asarray(column.numbers).astype(bool)
+        what = "strings" if strings else "true and false"
+        chosen, reason = "classification", f"{series.name!r} holds {what}"
+    if task != "auto":
+        chosen, reason = task, "as asked for"
+    return Task(chosen, reason, _checked(series.name, kind, values, chosen))
+
+
+def _for_numbers(name: Any, values: NDArray[Any]) -> tuple[str, str]:
+    if not _whole(values):
+        return "regression", f"{name!r} holds numbers that are not whole"
+    count, rows = len(np.unique(values)), len(values)
+    found = f"{name!r} holds {count} different whole numbers in {rows:,} rows"
+    if count > FEW_VALUES:
+        return "regression", f"{found}, more than {FEW_VALUES}"
+    if rows < ROWS_A_VALUE * count:
+        return "regression", f"{found}, fewer than {ROWS_A_VALUE} rows each"
+    return "classification", found
+
+
+def _checked(name: Any, kind: str, values: NDArray[Any], task: str) -> NDArray[Any]:
+    """The values, where they suit the task."""
+    if task == "regression":
+        if kind not in ("number", "boolean"):
+            raise TableError(f"Regression needs numbers. The target {name!r} holds strings.")
+        values = values.astype(np.float64)
+    elif kind == "number":
+        if not _whole(values):
+            raise TableError(
+                f"Classification needs classes. The target {name!r} holds numbers that are not "
+                "whole."
+            )
+        values = values.astype(np.int64)
+    if len(np.unique(values)) < 2:
+        raise TableError(f"The target {name!r} has one value only: {values[0]!s}.")
+    return values
+
+
+def _whole(values: NDArray[Any]) -> bool:
+    return bool(np.all(values == np.round(values)) and np.abs(values).max() < 2**53)
+
+
+def _strings(series: nw.Series[Any]) -> NDArray[Any]:
+    return np.array([str(value) for value in series.to_list()], dtype=str)

@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval
 
-from rflaf.bases.base import check_parameters
-
 FloatArray = NDArray[np.float64]
 
+REAL = [Interval(Real, None, None, closed="neither")]
 POSITIVE = [Interval(Real, 0, None, closed="neither")]
 NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 CONFIDENCE = [Interval(Real, 0, 0.5, closed="neither")]
 COUNT = [Interval(Integral, 1, None, closed="left")]
 ORDER = [Interval(Integral, 0, None, closed="left")]
-
-
-def check(caller: str, constraints: dict[str, list[Any]], **given: Any) -> None:
-    """scikit-learn's error for a parameter outside its constraints, infinities included."""
-    check_parameters(caller, constraints, **given)
-    for name, value in given.items():
-        if isinstance(value, Real) and not np.isfinite(float(value)):
-            raise ValueError(f"The {name!r} parameter of {caller} must be finite. Got {value!r}.")
-
-
-def check_center_width(caller: str, center: float, width: float) -> tuple[float, float]:
-    """The c and h of one Gaussian, as floats."""
-    check(caller, {"center": [Real], "width": POSITIVE}, center=center, width=width)
-    return float(center), float(width)
 
 
 def check_points(X: ArrayLike, Y: ArrayLike | None) -> tuple[FloatArray, FloatArray]:

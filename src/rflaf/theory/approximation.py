@@ -16,16 +16,9 @@ from scipy.optimize import brentq
 
 from rflaf.activation import Activation
 from rflaf.bases import RBF
-from rflaf.bases.base import check_grid
-from rflaf.theory._checks import (
-    CONFIDENCE,
-    COUNT,
-    POSITIVE,
-    FloatArray,
-    check,
-    check_counts,
-)
-from rflaf.theory.target import CONSTANTS, Constants, Target, check_target
+from rflaf.bases.base import check_grid, checked
+from rflaf.theory._checks import CONFIDENCE, COUNT, POSITIVE, FloatArray, check_counts
+from rflaf.theory.target import CONSTANTS, TARGET, Constants, Target
 
 FEATURE_FACTOR = {"paper": 18.0, "sharp": sqrt(32.0)}
 # The printed grid size divides by a logarithm that may vanish; from here on it is proved.
@@ -39,6 +32,7 @@ class FeatureBound(NamedTuple):
     squared_norm: FloatArray
 
 
+@checked(delta=CONFIDENCE, radius=POSITIVE, constants=CONSTANTS)
 def feature_bound(
     n_features: ArrayLike, delta: float, *, radius: float, constants: Constants = "paper"
 ) -> FeatureBound:
@@ -65,18 +59,12 @@ def feature_bound(
     >>> [round(float(e), 2) for e in feature_bound([100, 10000], 0.1, radius=1.0).error]
     [3.46, 0.35]
     """
-    check(
-        "feature_bound",
-        {"delta": CONFIDENCE, "radius": POSITIVE, "constants": CONSTANTS},
-        delta=delta,
-        radius=radius,
-        constants=constants,
-    )
     M = check_counts("feature_bound", "n_features", n_features)
     error = FEATURE_FACTOR[constants] * radius * np.sqrt(log(4 / delta) / M)
     return FeatureBound(error, 49 * M * radius**2 * log(2 / delta))
 
 
+@checked(epsilon=POSITIVE, target=TARGET, constants=CONSTANTS)
 def largest_width(epsilon: float, target: Target, *, constants: Constants = "paper") -> float:
     """The largest h that proposition 4.3 allows for an error of epsilon in f.
 
@@ -89,12 +77,13 @@ def largest_width(epsilon: float, target: Target, *, constants: Constants = "pap
     >>> round(largest_width(0.1, Target(1.0, 1.0, 4.0, 1.0)), 5)
     0.00785
     """
-    S, L, _, R = _check_epsilon("largest_width", epsilon, target, constants)
+    S, L, _, R = _check_epsilon("largest_width", epsilon, target)
     if constants == "sharp":
         return epsilon * sqrt(2 * pi) / (4 * L * R)
     return epsilon / (4 * sqrt(2) * L * R * sqrt(log(16 * S * R / epsilon)))
 
 
+@checked(epsilon=POSITIVE, width=POSITIVE, target=TARGET, constants=CONSTANTS)
 def largest_spacing(
     epsilon: float, width: float, target: Target, *, constants: Constants = "paper"
 ) -> float:
@@ -110,18 +99,13 @@ def largest_spacing(
     >>> round(largest_spacing(0.1, 0.00785, Target(1.0, 1.0, 4.0, 1.0)), 8)
     6.97e-06
     """
-    S, L, K, R = _check_epsilon("largest_spacing", epsilon, target, constants)
-    check("largest_spacing", {"width": POSITIVE}, width=width)
+    S, L, K, R = _check_epsilon("largest_spacing", epsilon, target)
     if constants == "sharp":
         from_kernel = epsilon * width * sqrt(2 * pi) / (8 * S * R)
     else:
         logarithm = log(8 * S * K * R / (sqrt(2 * pi) * epsilon * width**2))
-        from_kernel = (
-            epsilon
-            * width
-            * sqrt(pi * e)
-            / (16 * sqrt(2) * S * R * max(logarithm, LEAST_LOGARITHM))
-        )
+        divisor = 16 * sqrt(2) * S * R * max(logarithm, LEAST_LOGARITHM)
+        from_kernel = epsilon * width * sqrt(pi * e) / divisor
     return min(from_kernel, epsilon / (4 * L * R))
 
 
@@ -146,6 +130,7 @@ def grid_for(epsilon: float, target: Target, *, constants: Constants = "paper") 
     return Grid(ceil(target.support / spacing), h)
 
 
+@checked(n_basis=COUNT, width=POSITIVE, target=TARGET, constants=CONSTANTS)
 def grid_error(
     n_basis: int, width: float, target: Target, *, constants: Constants = "paper"
 ) -> float:
@@ -159,8 +144,6 @@ def grid_error(
     >>> round(grid_error(510, 0.1253, Target(1.0, 1.0, 4.0, 1.0), constants="sharp"), 3)
     0.158
     """
-    check_target("grid_error", target, constants)
-    check("grid_error", {"n_basis": COUNT, "width": POSITIVE}, n_basis=n_basis, width=width)
     S, _, K, R = _numbers(target)
     spacing, trivial = K / n_basis, S * R
     if constants == "sharp":
@@ -185,11 +168,9 @@ def sup_error_bound(width: float, spacing: float, target: Target) -> float:
     return sqrt(2 / pi) * (L * width + S * spacing / width) + L * spacing
 
 
+@checked(n_basis=COUNT, width=POSITIVE)
 def grid_coefficients(
-    sigma: Callable[[Any], ArrayLike],
-    n_basis: int,
-    width: float,
-    support: tuple[float, float],
+    sigma: Callable[[Any], ArrayLike], n_basis: int, width: float, support: tuple[float, float]
 ) -> Activation:
     """The activation that proposition 4.3 constructs: a_i = sigma(c_i) |K| / (√(2π) h N).
 
@@ -210,12 +191,6 @@ def grid_coefficients(
     >>> bool(abs(learned(0.5) - 0.5) < 1e-3)
     True
     """
-    check(
-        "grid_coefficients",
-        {"n_basis": COUNT, "width": POSITIVE},
-        n_basis=n_basis,
-        width=width,
-    )
     low, high = check_grid("grid_coefficients", *support)
     spacing = (high - low) / n_basis
     centers = low + spacing * np.arange(1, n_basis + 1)
@@ -223,6 +198,7 @@ def grid_coefficients(
     return Activation(RBF(centers=centers, width=width), values * spacing / (sqrt(2 * pi) * width))
 
 
+@checked(epsilon=POSITIVE, delta=CONFIDENCE, target=TARGET, constants=CONSTANTS)
 def approximation_bound(
     n_features: ArrayLike,
     epsilon: float,
@@ -243,12 +219,9 @@ def approximation_bound(
     >>> round(float(approximation_bound(1_000_000, 0.05, 0.1, target)), 4)
     0.0863
     """
-    S, _, _, R = _check_epsilon("approximation_bound", epsilon, target, constants)
-    check("approximation_bound", {"delta": CONFIDENCE}, delta=delta)
-    return (
-        feature_bound(n_features, delta, radius=S * R + epsilon, constants=constants).error
-        + epsilon
-    )
+    S, _, _, R = _check_epsilon("approximation_bound", epsilon, target)
+    bound = feature_bound(n_features, delta, radius=S * R + epsilon, constants=constants)
+    return bound.error + epsilon
 
 
 def _numbers(target: Target) -> tuple[float, float, float, float]:
@@ -257,10 +230,9 @@ def _numbers(target: Target) -> tuple[float, float, float, float]:
 
 
 def _check_epsilon(
-    caller: str, epsilon: float, target: Target, constants: str
+    caller: str, epsilon: float, target: Target
 ) -> tuple[float, float, float, float]:
-    check_target(caller, target, constants)
-    check(caller, {"epsilon": POSITIVE}, epsilon=epsilon)
+    """The numbers of a target for which `epsilon` is not too large."""
     largest = target.sup_norm * target.radius
     if epsilon >= largest:
         raise ValueError(

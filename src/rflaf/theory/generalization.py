@@ -9,17 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rflaf.theory._checks import (
-    CONFIDENCE,
-    COUNT,
-    NON_NEGATIVE,
-    POSITIVE,
-    FloatArray,
-    check,
-    check_counts,
-)
+from rflaf.bases.base import check_parameters, checked
+from rflaf.theory._checks import CONFIDENCE, COUNT, NON_NEGATIVE, POSITIVE, FloatArray, check_counts
 from rflaf.theory.approximation import approximation_bound
-from rflaf.theory.target import Constants, Target, check_target
+from rflaf.theory.target import CONSTANTS, TARGET, Constants, Target
 
 
 @dataclass(frozen=True)
@@ -39,7 +32,7 @@ class ConstraintSet:
     v_radius: float
 
     def __post_init__(self) -> None:
-        check("ConstraintSet", dict.fromkeys(vars(self), POSITIVE), **vars(self))
+        check_parameters("ConstraintSet", dict.fromkeys(vars(self), POSITIVE), **vars(self))
 
     def contains(self, a: ArrayLike, v: ArrayLike) -> bool:
         """Whether both norms are within their radii, up to rounding."""
@@ -48,12 +41,11 @@ class ConstraintSet:
 
     def project(self, a: ArrayLike, v: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """The nearest point of the set: each vector is scaled to its ball."""
-        return (
-            _to_ball(_finite("a", a), self.a_radius),
-            _to_ball(_finite("v", v), self.v_radius),
-        )
+        a, v = _finite("a", a), _finite("v", v)
+        return _to_ball(a, self.a_radius), _to_ball(v, self.v_radius)
 
 
+@checked(n_features=COUNT, n_basis=COUNT, width=POSITIVE, delta=CONFIDENCE, target=TARGET)
 def constraint_set(
     n_features: int, n_basis: int, width: float, delta: float, target: Target
 ) -> ConstraintSet:
@@ -69,32 +61,23 @@ def constraint_set(
     >>> round(allowed.a_radius, 3), round(allowed.v_radius, 1)
     (1.596, 121.2)
     """
-    check_target("constraint_set", target)
-    check(
-        "constraint_set",
-        {"n_features": COUNT, "n_basis": COUNT, "width": POSITIVE, "delta": CONFIDENCE},
-        n_features=n_features,
-        n_basis=n_basis,
-        width=width,
-        delta=delta,
-    )
     return ConstraintSet(
         target.sup_norm * target.support / (width * sqrt(2 * pi * n_basis)),
         7 * target.radius * sqrt(n_features * log(2 / delta)),
     )
 
 
+@checked(width=POSITIVE, delta=CONFIDENCE, target=TARGET)
 def output_bound(width: float, delta: float, target: Target) -> float:
     """Lemma C.2, first part: the largest |f| over the constraint set.
 
     7 |sigma| |K| R √log(2/delta) / (h √(2π)), whatever M and N are.
     """
-    check_target("output_bound", target)
-    check("output_bound", {"width": POSITIVE, "delta": CONFIDENCE}, width=width, delta=delta)
     size = 7 * target.sup_norm * target.support * target.radius
     return size * sqrt(log(2 / delta) / (2 * pi)) / width
 
 
+@checked(loss_lipschitz=POSITIVE)
 def rademacher_bound(
     n_samples: ArrayLike, width: float, delta: float, target: Target, *, loss_lipschitz: float = 1.0
 ) -> FloatArray:
@@ -108,7 +91,6 @@ def rademacher_bound(
     >>> float(rademacher_bound(10_000, 0.25, 0.1, Target(1.0, 1.0, 4.0, 1.0)).round(4))
     0.7734
     """
-    check("rademacher_bound", {"loss_lipschitz": POSITIVE}, loss_lipschitz=loss_lipschitz)
     n = check_counts("rademacher_bound", "n_samples", n_samples)
     return loss_lipschitz * output_bound(width, delta, target) / np.sqrt(n)
 
@@ -126,6 +108,9 @@ class ExcessRisk(NamedTuple):
         return self.samples + self.features + self.grid
 
 
+@checked(
+    width=POSITIVE, delta=CONFIDENCE, target=TARGET, loss_lipschitz=POSITIVE, constants=CONSTANTS
+)
 def excess_risk_bound(
     n_samples: ArrayLike,
     n_features: ArrayLike,
@@ -155,24 +140,14 @@ def excess_risk_bound(
     >>> round(float(bound.total), 3)
     0.449
     """
-    check_target("excess_risk_bound", target, constants)
-    check(
-        "excess_risk_bound",
-        {"width": POSITIVE, "delta": CONFIDENCE, "loss_lipschitz": POSITIVE},
-        width=width,
-        delta=delta,
-        loss_lipschitz=loss_lipschitz,
-    )
     n = check_counts("excess_risk_bound", "n_samples", n_samples)
     rho = loss_lipschitz
-    features = (
-        approximation_bound(n_features, epsilon, delta / 2, target, constants=constants) - epsilon
-    )
+    error = approximation_bound(n_features, epsilon, delta / 2, target, constants=constants)
     if constants == "sharp":
         # twice the complexity and five times the largest loss, lemma C.3
         size = output_bound(width, delta / 2, target)
         samples = rho * (2 * size + 5 * (1 + size) * sqrt(2 * log(16 / delta))) / np.sqrt(n)
-        return ExcessRisk(samples, rho * features, rho * epsilon)
+        return ExcessRisk(samples, rho * (error - epsilon), rho * epsilon)
     if width > 1:
         raise ValueError(
             "The 'width' parameter of excess_risk_bound must be at most 1 for the printed "
@@ -187,9 +162,9 @@ def excess_risk_bound(
     )
 
 
+@checked(epsilon=NON_NEGATIVE)
 def theorem_5_1_constant(epsilon: float, target: Target) -> float:
     """C = max{14 (1 + 7 |sigma| |K| R), 18 (|sigma| R + ε)}."""
-    check("theorem_5_1_constant", {"epsilon": NON_NEGATIVE}, epsilon=epsilon)
     product = target.sup_norm * target.radius
     return max(14 * (1 + 7 * product * target.support), 18 * (product + epsilon))
 

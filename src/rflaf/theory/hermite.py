@@ -13,7 +13,8 @@ from math import factorial, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rflaf.theory._checks import ORDER, FloatArray, check
+from rflaf.bases.base import checked
+from rflaf.theory._checks import ORDER, FloatArray
 
 
 def hermite_terms(
@@ -36,6 +37,7 @@ def hermite_terms(
         exponent = exponent + shift
 
 
+@checked(k=ORDER)
 def P_k(k: int, p: ArrayLike) -> FloatArray:
     """The polynomial P_k of theorem 3.2 at p >= 0; infinite where a float cannot hold it.
 
@@ -45,10 +47,10 @@ def P_k(k: int, p: ArrayLike) -> FloatArray:
     >>> round(float(P_k(2, 5.0)), 12)               # p² - 6p + 3
     -2.0
     """
-    check("P_k", {"k": ORDER}, k=k)
     return _power_of_two(*_hermite(2 * k, np.sqrt(_check_p("P_k", p))))
 
 
+@checked(k=ORDER)
 def Q_k(k: int, p: ArrayLike) -> FloatArray:
     """The polynomial Q_k of theorem 3.2 at p >= 0; infinite where a float cannot hold it.
 
@@ -58,7 +60,6 @@ def Q_k(k: int, p: ArrayLike) -> FloatArray:
     >>> round(float(Q_k(2, 5.0)), 12)               # p² - 10p + 15
     -10.0
     """
-    check("Q_k", {"k": ORDER}, k=k)
     x = np.sqrt(_check_p("Q_k", p))
     value, exponent = _hermite(2 * k + 1, x)
     # He_{2k+1}(x)/x tends to He'_{2k+1}(0) = (2k+1) He_{2k}(0)
@@ -70,6 +71,7 @@ def Q_k(k: int, p: ArrayLike) -> FloatArray:
     )
 
 
+@checked(n=ORDER)
 def R_n(n: int, p: ArrayLike) -> FloatArray:
     """R_n(p) = He_n(√p)² at p >= 0; infinite where a float cannot hold it.
 
@@ -79,11 +81,11 @@ def R_n(n: int, p: ArrayLike) -> FloatArray:
     >>> round(float(R_n(3, 5.0)), 12)               # p (p - 3)²
     20.0
     """
-    check("R_n", {"n": ORDER}, n=n)
     value, exponent = _hermite(n, np.sqrt(_check_p("R_n", p)))
     return _power_of_two(np.square(value), 2 * exponent)
 
 
+@checked(n=ORDER)
 def log_R_n(n: int, p: ArrayLike) -> FloatArray:
     """log R_n(p), for any n; -inf at a zero.
 
@@ -93,7 +95,6 @@ def log_R_n(n: int, p: ArrayLike) -> FloatArray:
     >>> bool(2500 < log_R_n(500, 2.0) < 2700)       # R_500 itself is beyond a float
     True
     """
-    check("log_R_n", {"n": ORDER}, n=n)
     value, exponent = _hermite(n, np.sqrt(_check_p("log_R_n", p)))
     with np.errstate(divide="ignore"):
         return 2 * (np.log(np.abs(value)) + exponent * np.log(2.0))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rflaf.theory._checks import FloatArray, check, check_center_width, check_points
+from rflaf.bases.base import check_parameters, checked
+from rflaf.theory._checks import POSITIVE, REAL, FloatArray, check_points
 from rflaf.theory._pairs import Pairs, mirror, tiles
 
 
+@checked(center=REAL, width=POSITIVE)
 def gaussian_kernel(
     X: ArrayLike, Y: ArrayLike | None = None, *, center: float, width: float
 ) -> FloatArray:
@@ -36,7 +37,7 @@ def gaussian_kernel(
     array([[0.5774, 0.5   ],
            [0.5   , 0.5774]])
     """
-    c, h = check_center_width("gaussian_kernel", center, width)
+    c, h = float(center), float(width)
     A, B = check_points(X, Y)
     K = np.empty((len(A), len(B)))
     for rows, columns, pairs in tiles(A, B, smallest_width=h):
@@ -70,6 +71,7 @@ def _theorem_3_1(pairs: Pairs, ratio: float, h: float, out: FloatArray) -> None:
     out *= exponent
 
 
+@checked(center=REAL, width=POSITIVE)
 def rotation_invariant_kernel(r: ArrayLike, *, center: float, width: float) -> FloatArray:
     """K(r) for unit vectors with r = x·x' in [-1, 1]: what theorem 3.1 becomes on the sphere.
 
@@ -79,7 +81,7 @@ def rotation_invariant_kernel(r: ArrayLike, *, center: float, width: float) -> F
     >>> float(rotation_invariant_kernel(0.0, center=0.0, width=1.0))
     0.5
     """
-    c, h = check_center_width("rotation_invariant_kernel", center, width)
+    c, h = float(center), float(width)
     r = np.asarray(r, dtype=np.float64)
     if not (np.abs(r) <= 1).all():
         raise ValueError("The 'r' parameter of rotation_invariant_kernel must be within [-1, 1].")
@@ -108,13 +110,7 @@ def gaussian_cross_kernel(
     >>> bool(abs(both - gaussian_kernel(x, center=0.3, width=0.5)).max() < 1e-15)
     True
     """
-    c = _two("centers", centers)
-    h = _two("widths", widths)
-    for name, value in (("widths", w) for w in h):
-        if value <= 0:
-            raise ValueError(
-                f"The {name!r} parameter of gaussian_cross_kernel must be positive. Got {widths!r}."
-            )
+    c, h = _two("centers", centers, REAL), _two("widths", widths, POSITIVE)
     A, B = check_points(X, Y)
     # x and x' play different parts, so that the half above the diagonal is not enough
     B = B.view() if A is B else B
@@ -144,11 +140,11 @@ def quadratic_form(pairs: Pairs, c: tuple[float, float], h: tuple[float, float])
     return (c[0] * h[1]) ** 2 + (c[1] * h[0]) ** 2 + np.square(u - v) + 2 * u * v * gap
 
 
-def _two(name: str, given: Any) -> tuple[float, float]:
+def _two(name: str, given: Any, each: list[Any]) -> tuple[float, float]:
     if np.shape(given) != (2,):
         raise ValueError(
             f"The {name!r} parameter of gaussian_cross_kernel must be two numbers. Got {given!r}."
         )
     for value in given:
-        check("gaussian_cross_kernel", {name: [Real]}, **{name: value})
+        check_parameters("gaussian_cross_kernel", {name: each}, **{name: value})
     return float(given[0]), float(given[1])

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple, TypeVar
 
-from rflaf.theory._checks import CONFIDENCE, POSITIVE, check
+from rflaf.bases.base import checked
+from rflaf.theory._checks import CONFIDENCE, POSITIVE
 from rflaf.theory.approximation import grid_error, largest_spacing, largest_width
 from rflaf.theory.generalization import ConstraintSet, constraint_set, excess_risk_bound
-from rflaf.theory.target import Constants, Target, check_target
+from rflaf.theory.target import CONSTANTS, TARGET, Constants, Target
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,9 @@ class Plan(Guarantee):
 Certified = TypeVar("Certified", bound=Guarantee)
 
 
+@checked(
+    epsilon=POSITIVE, delta=CONFIDENCE, target=TARGET, loss_lipschitz=POSITIVE, constants=CONSTANTS
+)
 def plan(
     epsilon: float,
     delta: float,
@@ -99,14 +103,6 @@ def plan(
       features  M = 6,872                        adds 0.1667
       Gaussians N = 734, h = 0.104               adds 0.1667
     """
-    check_target("plan", target, constants)
-    check(
-        "plan",
-        {"epsilon": POSITIVE, "delta": CONFIDENCE, "loss_lipschitz": POSITIVE},
-        epsilon=epsilon,
-        delta=delta,
-        loss_lipschitz=loss_lipschitz,
-    )
     share = epsilon / 3
     grid_epsilon = _useful(share / loss_lipschitz, target)
     h = largest_width(grid_epsilon, target, constants=constants)
@@ -114,18 +110,7 @@ def plan(
     n, M, N = sample_complexity(
         share, h, delta, target=target, loss_lipschitz=loss_lipschitz, constants=constants
     )
-    return _certify(
-        Plan,
-        n,
-        M,
-        N,
-        h,
-        delta,
-        grid_epsilon,
-        target,
-        loss_lipschitz=loss_lipschitz,
-        constants=constants,
-    )
+    return _certify(Plan, (n, M, N, h), delta, grid_epsilon, target, loss_lipschitz, constants)
 
 
 class SampleComplexity(NamedTuple):
@@ -136,6 +121,7 @@ class SampleComplexity(NamedTuple):
     N: int
 
 
+@checked(epsilon=POSITIVE, target=TARGET, loss_lipschitz=POSITIVE, constants=CONSTANTS)
 def sample_complexity(
     epsilon: float,
     width: float,
@@ -157,13 +143,6 @@ def sample_complexity(
     >>> sample_complexity(0.2, 0.1, 0.1, target=known, constants="sharp")
     SampleComplexity(n=373002140, M=5049, N=639)
     """
-    check_target("sample_complexity", target, constants)
-    check(
-        "sample_complexity",
-        {"epsilon": POSITIVE, "loss_lipschitz": POSITIVE},
-        epsilon=epsilon,
-        loss_lipschitz=loss_lipschitz,
-    )
     grid_epsilon = _useful(epsilon / loss_lipschitz, target)
     widest = largest_width(grid_epsilon, target, constants=constants)
     if width > widest:
@@ -206,18 +185,7 @@ def guarantee(
     epsilon = grid_error(N, h, target, constants=constants)
     # theorem 4.4 requires less than |sigma| R, the error of the function 0
     epsilon = min(epsilon, target.sup_norm * target.radius * (1 - 1e-12))
-    return _certify(
-        Guarantee,
-        n,
-        M,
-        N,
-        h,
-        delta,
-        epsilon,
-        target,
-        loss_lipschitz=loss_lipschitz,
-        constants=constants,
-    )
+    return _certify(Guarantee, (n, M, N, h), delta, epsilon, target, loss_lipschitz, constants)
 
 
 def _useful(epsilon: float, target: Target) -> float:
@@ -227,21 +195,18 @@ def _useful(epsilon: float, target: Target) -> float:
 
 def _certify(
     kind: type[Certified],
-    n: int,
-    M: int,
-    N: int,
-    h: float,
+    sizes: tuple[int, int, int, float],
     delta: float,
     epsilon: float,
     target: Target,
-    *,
     loss_lipschitz: float,
     constants: Constants,
 ) -> Certified:
+    n, M, N, h = sizes
     bound = excess_risk_bound(
         n, M, h, epsilon, delta, target, loss_lipschitz=loss_lipschitz, constants=constants
     )
     # theorem 5.1 spends half of delta on the event that the set holds a good approximation
     allowed = constraint_set(M, N, h, delta / 2, target)
     parts = float(bound.samples), float(bound.features), bound.grid
-    return kind(n, M, N, h, delta, *parts, allowed)
+    return kind(*sizes, delta, *parts, allowed)

@@ -9,19 +9,14 @@ from math import log1p
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rflaf.theory._checks import (
-    COUNT,
-    ORDER,
-    FloatArray,
-    check,
-    check_center_width,
-    check_points,
-)
+from rflaf.bases.base import check_parameters, checked
+from rflaf.theory._checks import COUNT, ORDER, POSITIVE, REAL, FloatArray, check_points
 from rflaf.theory.hermite import hermite_terms
 
 MAX_FEATURES = 10_000_000
 
 
+@checked(n_terms=COUNT, center=REAL, width=POSITIVE)
 def taylor_coefficients(n_terms: int, *, center: float, width: float) -> FloatArray:
     """The t_n >= 0 of K(r) = sum_n t_n r^n, for unit vectors (theorem 3.2).
 
@@ -42,12 +37,11 @@ def taylor_coefficients(n_terms: int, *, center: float, width: float) -> FloatAr
     >>> bool(abs(series - rotation_invariant_kernel(0.5, center=0.7, width=1.0)) < 1e-15)
     True
     """
-    check("taylor_coefficients", {"n_terms": COUNT}, n_terms=n_terms)
-    c, h = check_center_width("taylor_coefficients", center, width)
-    roots = list(_feature_weights(n_terms, np.ones(1), c, h))
+    roots = _feature_weights(n_terms, np.ones(1), float(center), float(width))
     return np.square(np.concatenate(roots))
 
 
+@checked(degree=ORDER, center=REAL, width=POSITIVE)
 def feature_map(X: ArrayLike, degree: int, *, center: float, width: float) -> FloatArray:
     """The features phi(x) of theorem 3.2 up to x^(⊗degree), one after another in a row.
 
@@ -74,8 +68,6 @@ def feature_map(X: ArrayLike, degree: int, *, center: float, width: float) -> Fl
     >>> bool(abs(phi @ phi.T - gaussian_kernel(x, center=0.5, width=2.0)).max() < 1e-9)
     True
     """
-    check("feature_map", {"degree": ORDER}, degree=degree)
-    c, h = check_center_width("feature_map", center, width)
     X, _ = check_points(X, None)
     size = sum(X.shape[1] ** n for n in range(degree + 1))
     if size * len(X) > MAX_FEATURES:
@@ -85,7 +77,7 @@ def feature_map(X: ArrayLike, degree: int, *, center: float, width: float) -> Fl
         )
     norms = np.sqrt(np.einsum("ij,ij->i", X, X))
     power, parts = np.ones((len(X), 1)), []
-    for weight in _feature_weights(degree + 1, norms, c, h):
+    for weight in _feature_weights(degree + 1, norms, float(center), float(width)):
         parts.append(weight[:, None] * power)
         power = np.einsum("ni,nj->nij", power, X).reshape(len(X), -1)
     return np.hstack(parts)
@@ -174,7 +166,8 @@ class RepresentedClass:
     width: float
 
     def __post_init__(self) -> None:
-        check_center_width("RepresentedClass", self.center, self.width)
+        constraints = {"center": REAL, "width": POSITIVE}
+        check_parameters("RepresentedClass", constraints, **vars(self))
 
     def norm_bound(self, f: TensorSeries) -> float:
         """D_{c,h}(f), a bound for E[v(w)²]; see `rkhs_norm_bound`."""
@@ -184,6 +177,7 @@ class RepresentedClass:
         return bool(np.isfinite(self.norm_bound(f)))
 
 
+@checked(center=REAL, width=POSITIVE)
 def rkhs_norm_bound(f: TensorSeries, *, center: float, width: float) -> float:
     """D_{c,h}(f) = sum_n |F_n|² / t_n, a bound for the squared norm of f (corollary 3.3).
 
@@ -197,13 +191,12 @@ def rkhs_norm_bound(f: TensorSeries, *, center: float, width: float) -> float:
     >>> round(rkhs_norm_bound(TensorSeries([1.0]), center=0.0, width=1.0), 10)
     2.0
     """
-    c, h = check_center_width("rkhs_norm_bound", center, width)
     if not isinstance(f, TensorSeries):
         raise TypeError(
             f"The 'f' parameter of rkhs_norm_bound must be a TensorSeries. Got {type(f).__name__}."
         )
     squares = f.symmetric_norms()
-    log_t = _log_taylor(len(squares), c, h)
+    log_t = _log_taylor(len(squares), float(center), float(width))
     used = squares > 0
     with np.errstate(over="ignore", divide="ignore"):
         return float(np.sum(np.exp(np.log(squares[used]) - log_t[used])))

@@ -8,7 +8,8 @@ from typing import Literal
 
 from sklearn.utils._param_validation import StrOptions
 
-from rflaf.theory._checks import COUNT, NON_NEGATIVE, POSITIVE, check
+from rflaf.bases.base import check_parameters, checked
+from rflaf.theory._checks import COUNT, NON_NEGATIVE, POSITIVE, REAL
 
 Constants = Literal["paper", "sharp"]
 CONSTANTS = [StrOptions({"paper", "sharp"})]
@@ -42,7 +43,7 @@ class Target:
     radius: float
 
     def __post_init__(self) -> None:
-        check("Target", dict.fromkeys(vars(self), POSITIVE), **vars(self))
+        check_parameters("Target", dict.fromkeys(vars(self), POSITIVE), **vars(self))
         if 2 * self.sup_norm > self.lipschitz * self.support * (1 + 1e-12):
             raise ValueError(
                 "A function that is 0 at both ends of 'support' and has the constant 'lipschitz' "
@@ -50,6 +51,10 @@ class Target:
             )
 
 
+TARGET = [Target]
+
+
+@checked(lipschitz=NON_NEGATIVE, at_zero=REAL, dimension=COUNT)
 def weight_radius(lipschitz: float, at_zero: float, *, dimension: int) -> float:
     """R = √(2 L_v² d + 2 v(0)²) for a weight function v (theorem 3.4).
 
@@ -62,21 +67,4 @@ def weight_radius(lipschitz: float, at_zero: float, *, dimension: int) -> float:
     dimension : int
         d, the number of inputs.
     """
-    check(
-        "weight_radius",
-        {"lipschitz": NON_NEGATIVE, "at_zero": NON_NEGATIVE, "dimension": COUNT},
-        lipschitz=lipschitz,
-        at_zero=abs(at_zero),
-        dimension=dimension,
-    )
     return sqrt(2 * lipschitz**2 * dimension + 2 * at_zero**2)
-
-
-def check_target(caller: str, target: Target, constants: str = "paper") -> None:
-    """A Target and one of the two sets of constants."""
-    check(
-        caller,
-        {"target": [Target], "constants": CONSTANTS},
-        target=target,
-        constants=constants,
-    )

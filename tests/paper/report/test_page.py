@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rflaf.paper.curves import sort_out
-from rflaf.paper.report import write_report
-from rflaf.paper.report.page import render
+from rflaf.paper.report import render, write_report
 from rflaf.paper.report.summary import sentences, training_seconds
 from rflaf.paper.specs import Spec
 from tests.paper.report.conftest import write_records

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rflaf.paper.curves import datasets_in, mean_of
@@ -24,9 +25,7 @@ def facts(known: Sequence[Record], other: Sequence[Record]) -> list[tuple[str, s
     runs = f"{len(records)}"
     if small:
         runs += f", {small} of them small ones for a quick look, which no table counts"
-    kinds: dict[str, int] = {}
-    for record in known:
-        kinds[record["kind"]] = kinds.get(record["kind"], 0) + 1
+    kinds = Counter(record["kind"] for record in known)
     found = [
         ("Runs", runs),
         ("Kinds", _join(f"{count} {kind}" for kind, count in kinds.items())),

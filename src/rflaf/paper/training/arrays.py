@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
 
 from rflaf.bases import Basis, Fixed, get_basis
+from rflaf.bases.base import checked
 from rflaf.nn.initial import Init
 from rflaf.nn.learnable import LearnableActivation
 from rflaf.nn.networks import RFLAF, RFMLP, TwoLayerNetwork
-from rflaf.paper.protocols import PROTOCOLS, Protocol
+from rflaf.paper.protocols import Protocol
 from rflaf.paper.training.history import EpochRecord
 from rflaf.paper.training.loop import train
 from rflaf.paper.training.subsets import Data
@@ -46,6 +48,7 @@ class AdamFit:
     best_epoch: int | None
 
 
+@checked(task=[StrOptions({"regression", "classification"})])
 def fit_adam(
     X: ArrayLike,
     y: ArrayLike,
@@ -57,12 +60,7 @@ def fit_adam(
     grid: tuple[float, float] = (-2.0, 2.0),
     init: Init = "random",
     protocol: Protocol | str = "corrected",
-    epochs: int = 30,
-    learning_rate: float = 1e-3,
-    batch_size: int = 128,
-    balance: float = 1.0,
-    sparsity: float = 0.1,
-    validation_fraction: float = 0.1,
+    epochs: int | None = None,
     random_state: int | np.random.RandomState | None = None,
     dtype: str | torch.dtype = torch.float32,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -82,14 +80,12 @@ def fit_adam(
         As for `LearnableActivation`; a fixed activation leaves V alone to learn.
     task : {"regression", "classification"}
         Squared error, or cross-entropy.
-    protocol, epochs, learning_rate, batch_size, balance, sparsity, validation_fraction
-        As for `Protocol`; the protocol must be one that needs no test data.
     random_state : int, RandomState or None
         For a, V, the shuffles and the validation part.
     dtype : torch.dtype or str
         In which to train.
-    checkpoint, progress
-        As for `train`.
+    protocol, epochs, checkpoint, progress
+        As for `train`; the protocol must be one that needs no test data.
 
     Returns
     -------
@@ -106,41 +102,23 @@ def fit_adam(
     ((17,), (100,))
     """
     rng = check_random_state(random_state)
-    model_seed, run_seed = (int(s) for s in rng.randint(2**31 - 1, size=2))
+    model_seed, seed = (int(s) for s in rng.randint(2**31 - 1, size=2))
     number = getattr(torch, dtype) if isinstance(dtype, str) else dtype
-    targets = _targets(y, task)
+    targets = np.asarray(y, np.int64 if task == "classification" else np.float64)
     w = torch.as_tensor(np.asarray(W), dtype=number)
     outputs = int(targets.max()) + 1 if task == "classification" else None
     if task == "regression" and targets.ndim == 2:
         outputs = targets.shape[1]
     model = _network(w, outputs, get_basis(basis, n_basis, grid), init, model_seed, number)
-    base = PROTOCOLS[protocol] if isinstance(protocol, str) else protocol
-    settings = replace(
-        base,
-        epochs=epochs,
-        learning_rate=learning_rate,
-        batch_size=batch_size,
-        balance=balance,
-        sparsity=sparsity,
-        validation_fraction=validation_fraction,
-    )
     data = Data(np.asarray(X), targets)
-    result = train(model, data, settings, seed=run_seed, checkpoint=checkpoint, progress=progress)
+    result = train(
+        model, data, protocol, epochs=epochs, seed=seed, checkpoint=checkpoint, progress=progress
+    )
     a = np.ones(1)
     if isinstance(model.activation, LearnableActivation):
         a = model.activation.coefficients.detach().double().numpy()
     V = model.V.detach().numpy()
     return AdamFit(a, V, result.history, result.status, result.best_epoch)
-
-
-def _targets(y: ArrayLike, task: str) -> NDArray[Any]:
-    if task == "classification":
-        return np.asarray(y).astype(np.int64)
-    if task == "regression":
-        return np.asarray(y, dtype=np.float64)
-    raise ValueError(
-        f"The 'task' parameter of fit_adam must be 'regression' or 'classification'. Got {task!r}."
-    )
 
 
 def _network(

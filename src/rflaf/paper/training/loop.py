@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import time
+import zlib
 from copy import deepcopy
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from rflaf.paper.protocols import PROTOCOLS, Protocol
-from rflaf.paper.training.checkpoints import fingerprint, load_checkpoint, save_checkpoint
 from rflaf.paper.training.history import EpochRecord, TrainingResult, best_record, selection_loss
 from rflaf.paper.training.regularisers import add_regulariser_gradient
 from rflaf.paper.training.subsets import BLOCK_ROWS, Data, check_shapes, precompute, split_data
+from rflaf.runtime.files import write_whole
 from rflaf.runtime.progress import Progress
 
 
@@ -79,14 +81,14 @@ def train(
     run = _Run(model, data, protocol, seed, memory_budget)
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None:
-        state = load_checkpoint(path, run.identity)
+        state = _load_checkpoint(path, run.identity)
         if state is not None:
             run.restore(state)
     with Progress("epochs", protocol.epochs, progress, len(run.history)) as bar:
         while not run.done:
             run.one_epoch()
             if path is not None:
-                save_checkpoint(path, run.state())
+                _save_checkpoint(path, run.state())
             bar.step(asdict(run.history[-1]))
     return run.result()
 
@@ -125,7 +127,7 @@ class _Run:
             "protocol": asdict(protocol),
             "seed": seed,
             "model": {name: list(p.shape) for name, p in model.named_parameters()},
-            "data": fingerprint(tensors.y_train, tensors.y_test),  # type: ignore[arg-type]
+            "data": _fingerprint(tensors.y_train, tensors.y_test),  # type: ignore[arg-type]
         }
 
     @property
@@ -249,3 +251,41 @@ def _resolve(protocol: Protocol | str, epochs: int | None) -> Protocol:
             )
         protocol = PROTOCOLS[protocol]
     return protocol if epochs is None else replace(protocol, epochs=epochs)
+
+
+def _save_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Write the file whole or not at all, even if the process is killed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    write_whole(path, buffer.getvalue())
+
+
+def _load_checkpoint(path: Path, run: dict[str, Any]) -> dict[str, Any] | None:
+    """The state in the file, or None without one; it must be of the same run."""
+    if not path.exists():
+        return None
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        known: dict[str, Any] = dict(state["run"])
+    except Exception as error:  # torch raises what the bytes at hand made it raise
+        raise ValueError(
+            f"The checkpoint {str(path)!r} is damaged ({type(error).__name__}). Remove it to begin "
+            "the run anew."
+        ) from error
+    for name, value in run.items():
+        if known.get(name) != value:
+            raise ValueError(
+                f"The checkpoint {str(path)!r} is of another run: its {name!r} is "
+                f"{known.get(name)!r}. Expected {value!r}. Remove it, or give another path."
+            )
+    return state
+
+
+def _fingerprint(*tensors: Tensor | None) -> int:
+    """A number that distinguishes one set of data from another."""
+    code = 0
+    for tensor in tensors:
+        if tensor is not None:
+            code = zlib.crc32(tensor.detach().cpu().contiguous().numpy().tobytes(), code)
+    return code

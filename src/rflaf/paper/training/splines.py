@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral, Real
-from typing import Any, final
+from typing import final
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import StrOptions
 
 from rflaf.bases import RBF, Basis, BSpline, Polynomial
-from rflaf.bases.base import Array, check_grid, check_parameters
+from rflaf.bases.base import Array, GridBasis, checked
 from rflaf.nn.layouts import CellLayout
 
 
 @final
-class DefectiveBSpline(Basis):
+class DefectiveBSpline(GridBasis):
     """The quadratic "B-splines" of the published experiments. Only for reproducing those.
 
     Three pieces per function, 4/3 as high as a B-spline's. The middle one, on [c, c + h], is
@@ -37,17 +36,7 @@ class DefectiveBSpline(Basis):
     """
 
     tail = "zero"
-
-    def __init__(self, n: int, low: float = -2.0, high: float = 2.0) -> None:
-        check_parameters(
-            "DefectiveBSpline",
-            {"n": [Interval(Integral, 2, None, closed="left")], "low": [Real], "high": [Real]},
-            n=n,
-            low=low,
-            high=high,
-        )
-        self.n = int(n)
-        self.low, self.high = check_grid("DefectiveBSpline", low, high)
+    least = 2
 
     def reach(self, tol: float) -> tuple[float, float]:
         return self.low - self.spacing, self.high + 2 * self.spacing
@@ -84,10 +73,8 @@ class DefectiveBSpline(Basis):
         pieces[:, 2] = np.array([1, -2, 1]) * 2 / 3
         return pieces
 
-    def parameters(self) -> dict[str, Any]:
-        return {"n": self.n, "low": self.low, "high": self.high}
 
-
+@checked(kind=[StrOptions({"rbf", "bs", "pl"})])
 def published_basis(kind: str, cells: int, *, corrected: bool = False) -> Basis:
     """The basis that the paper calls RBF-16, BS-16 or PL-16: `cells` + 1 functions on [-2, 2].
 
@@ -114,7 +101,5 @@ def published_basis(kind: str, cells: int, *, corrected: bool = False) -> Basis:
         return RBF(n)
     if kind == "pl":
         return Polynomial(n)
-    if kind == "bs":
-        # the first spline lives on [-2 - h, -2 + 2h], as the published one does
-        return BSpline(n, h - 2, 2.0, degree=2) if corrected else DefectiveBSpline(n)
-    raise ValueError(f"The 'kind' parameter must be 'rbf', 'bs' or 'pl'. Got {kind!r}.")
+    # the first spline lives on [-2 - h, -2 + 2h], as the published one does
+    return BSpline(n, h - 2, 2.0, degree=2) if corrected else DefectiveBSpline(n)

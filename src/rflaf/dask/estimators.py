@@ -1,4 +1,4 @@
-"""What the Dask estimators share: a client, rows, lazy predictions."""
+"""The estimators on Dask collections: a client, rows, lazy predictions."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from rflaf._version import DOCUMENTS
 from rflaf.dask.collections import is_dask, partition
 from rflaf.dask.partitions import PartitionRows
+from rflaf.estimators.classifier import RFLAFClassifier
+from rflaf.estimators.regressor import RFLAFRegressor
 from rflaf.estimators.validation import InputCheck
 from rflaf.fitting import fit
 
@@ -115,6 +117,96 @@ class DaskMixin:
             for part, count in zip(found.parts, rows)
         ]
         return da.concatenate(pieces, allow_unknown_chunksizes=True)
+
+
+class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
+    """RFLAFRegressor on Dask arrays and frames.
+
+    Parameters and fitted attributes are those of RFLAFRegressor. The model is that of the same rows
+    on one machine, up to rounding.
+
+    Attributes
+    ----------
+    client : distributed.Client
+        What fits; set it, or the current client is taken.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from rflaf.dask import DaskRFLAFRegressor
+    >>> X = da.random.default_rng(0).uniform(-1, 1, (2000, 3), chunks=(600, 3))
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+    ...     model = DaskRFLAFRegressor(n_components=50, random_state=0).fit(X, X[:, 0] ** 2)
+    ...     prediction = model.predict(X)  # lazy
+    ...     shape = prediction.compute().shape
+    >>> shape
+    (2000,)
+    """
+
+    _plain = RFLAFRegressor
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Not here: fit takes all rows."""
+        raise NotImplementedError("partial_fit is for arrays: 'to_local' gives the plain model.")
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predictions as a Dask array, not yet computed; for plain arrays as RFLAFRegressor.
+
+        With `return_std`, also the standard deviation of a new observation at each row.
+        """
+        if not self._is_lazy(X):
+            return super().predict(X, return_std)
+        width = None if self.coef_.ndim == 1 else self.coef_.shape[1]
+        prediction = self._lazily(X, "predict", self.dtype_, width)
+        if not return_std:
+            return prediction
+        return prediction, self._lazily(X, "predict_std", self.dtype_, width)
+
+
+class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
+    """RFLAFClassifier on Dask arrays and frames.
+
+    Parameters and fitted attributes are those of RFLAFClassifier. Penalty and activation come from
+    the sample; each step of the last fit sums over the partitions, whose standardised inputs the
+    workers hold.
+
+    Attributes
+    ----------
+    client : distributed.Client
+        What fits; set it, or the current client is taken.
+    """
+
+    _plain = RFLAFClassifier
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Not here: `fit` takes all rows (X, y, classes, sample_weight)."""
+        raise NotImplementedError("partial_fit is for arrays: 'to_local' gives the plain model.")
+
+    def predict(self, X: Any) -> Any:
+        """Classes as a Dask array, not yet computed; for plain arrays as RFLAFClassifier."""
+        if not self._is_lazy(X):
+            return super().predict(X)
+        return self._lazily(X, "predict", self.classes_.dtype)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities as a Dask array, not yet computed."""
+        if not self._is_lazy(X):
+            return super().predict_proba(X)
+        return self._lazily(X, "predict_proba", np.float64, len(self.classes_))
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the probabilities as a Dask array, not yet computed."""
+        if not self._is_lazy(X):
+            return super().predict_log_proba(X)
+        return self._lazily(X, "predict_log_proba", np.float64, len(self.classes_))
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores of the classes as a Dask array, not yet computed."""
+        if not self._is_lazy(X):
+            return super().decision_function(X)
+        width = None if len(self.classes_) == 2 else len(self.classes_)
+        return self._lazily(X, "decision_function", np.float64, width)
 
 
 def predict_rows(model: Any, X: Any, method: str) -> Any:
