@@ -367,7 +367,7 @@ def check_bounds(bounds: tuple[float, float], basis: Basis) -> tuple[float, floa
 
 
 class FixedActivation(nn.Module):
-    """A fixed activation by its name in `rflaf.bases`, in PyTorch's own functions.
+    """A fixed activation of z + phase, by its name in `rflaf.bases`, in PyTorch's own functions.
 
     >>> import torch
     >>> FixedActivation("relu")(torch.tensor([-1.0, 2.0]))
@@ -386,17 +386,17 @@ class FixedActivation(nn.Module):
         "gaussian": lambda z: torch.exp(-0.5 * z * z),
     }
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, phase: float = 0.0) -> None:
         super().__init__()
         if name not in self.FUNCTIONS:
             raise ValueError(
                 f"Unknown activation {name!r}. Expected one of: {', '.join(self.FUNCTIONS)}."
             )
-        self.name = name
+        self.name, self.phase = name, phase
 
     def forward(self, z: Tensor) -> Tensor:
         """The function, element by element."""
-        return self.FUNCTIONS[self.name](z)
+        return self.FUNCTIONS[self.name](z + self.phase if self.phase else z)
 
     def extra_repr(self) -> str:
         """For `repr`."""
