@@ -11,8 +11,8 @@ from torch import Tensor, fx, nn
 
 from rflaf.bases import Fixed
 from rflaf.graphs import Operators
-from rflaf.nn.learnable import FixedActivation, LearnableActivation
-from rflaf.nn.networks import TwoLayerNetwork, seeded
+from rflaf.nn.learnable import LearnableActivation
+from rflaf.nn.networks import FixedActivation, TwoLayerNetwork, seeded
 
 Array = NDArray[Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -364,40 +364,3 @@ def check_bounds(bounds: tuple[float, float], basis: Basis) -> tuple[float, floa
             f"tails. Got {bounds!r}."
         )
     return low, high
-
-
-class FixedActivation(nn.Module):
-    """A fixed activation of z + phase, by its name in `rflaf.bases`, in PyTorch's own functions.
-
-    >>> import torch
-    >>> FixedActivation("relu")(torch.tensor([-1.0, 2.0]))
-    tensor([0., 2.])
-    """
-
-    FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {  # noqa: RUF012 (a constant)
-        "relu": torch.relu,
-        "cos": torch.cos,
-        "tanh": torch.tanh,
-        "sigmoid": torch.sigmoid,
-        "silu": nn.functional.silu,
-        "gelu": nn.functional.gelu,
-        "softplus": nn.functional.softplus,
-        "elu": nn.functional.elu,
-        "gaussian": lambda z: torch.exp(-0.5 * z * z),
-    }
-
-    def __init__(self, name: str, phase: float = 0.0) -> None:
-        super().__init__()
-        if name not in self.FUNCTIONS:
-            raise ValueError(
-                f"Unknown activation {name!r}. Expected one of: {', '.join(self.FUNCTIONS)}."
-            )
-        self.name, self.phase = name, phase
-
-    def forward(self, z: Tensor) -> Tensor:
-        """The function, element by element."""
-        return self.FUNCTIONS[self.name](z + self.phase if self.phase else z)
-
-    def extra_repr(self) -> str:
-        """For `repr`."""
-        return self.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from rflaf.bases import Basis
 from rflaf.nn.eager import network, readout
 from rflaf.nn.initial import Init
-from rflaf.nn.learnable import FixedActivation, LearnableActivation
+from rflaf.nn.learnable import LearnableActivation
 from rflaf.runtime.callers import caller_level
 
 _FILLED = 0.99  # share of the first batch's Z that "auto" brings inside the grid
@@ -20,6 +21,48 @@ _MOST_OUTSIDE = 0.2  # of Z; with more, a warning
 _EVERY = 64  # batches, of which one is looked at
 _MEMORY = 0.1  # the weight of that one in the running share of inputs outside the grid
 _ROWS, _COLUMNS = 256, 256  # of Z that are looked at
+
+_NOT_MEASURED = (
+    "input_scale='auto' is measured on the first batch, which must come before torch.compile or "
+    "torch.export: call the model on one, or give a number."
+)
+
+
+class FixedActivation(nn.Module):
+    """A fixed activation of z + phase, by its name in `rflaf.bases`, in PyTorch's own functions.
+
+    >>> import torch
+    >>> FixedActivation("relu")(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+
+    FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {  # noqa: RUF012 (a constant)
+        "relu": torch.relu,
+        "cos": torch.cos,
+        "tanh": torch.tanh,
+        "sigmoid": torch.sigmoid,
+        "silu": nn.functional.silu,
+        "gelu": nn.functional.gelu,
+        "softplus": nn.functional.softplus,
+        "elu": nn.functional.elu,
+        "gaussian": lambda z: torch.exp(-0.5 * z * z),
+    }
+
+    def __init__(self, name: str, phase: float = 0.0) -> None:
+        super().__init__()
+        if name not in self.FUNCTIONS:
+            raise ValueError(
+                f"Unknown activation {name!r}. Expected one of: {', '.join(self.FUNCTIONS)}."
+            )
+        self.name, self.phase = name, phase
+
+    def forward(self, z: Tensor) -> Tensor:
+        """The function, element by element."""
+        return self.FUNCTIONS[self.name](z + self.phase if self.phase else z)
+
+    def extra_repr(self) -> str:
+        """For `repr`."""
+        return self.name
 
 
 class TwoLayerNetwork(nn.Module):
@@ -176,6 +219,8 @@ class RFLAF(TwoLayerNetwork):
         if self.input_scale is None:
             return x
         if not self._measured:
+            if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+                raise RuntimeError(_NOT_MEASURED)
             self._measure(x.detach())
         if self.training:
             self._watch(x.detach())
@@ -194,8 +239,10 @@ class RFLAF(TwoLayerNetwork):
     def _watch(self, x: Tensor) -> None:
         """Bring the activation's `outside_share` up to date, now and then, and warn once."""
         assert self.input_scale is not None
+        if torch.compiler.is_compiling():  # a count would make it compile again for each batch
+            return
         self._batches += 1
-        if self._batches % _EVERY != 1 or torch.compiler.is_compiling():
+        if self._batches % _EVERY != 1:
             return
         sigma = cast("LearnableActivation", self.activation)
         low, high = sigma.basis.grid
