@@ -73,18 +73,26 @@ def test_a_model_saved_before_its_first_batch_is_still_to_be_measured(generator)
     assert 0 < float(twin.input_scale) < 0.2
 
 
-def test_compilers_come_after_the_first_batch(generator):
+def test_exports_come_after_the_first_batch(generator):
     x = 30 * torch.randn(50, 9, generator=generator)
     model = RFLAF(9, 100, seed=0)
-    with pytest.raises(RuntimeError, match="input_scale='auto' is measured on the first batch"):
-        torch.export.export(model, (x,))
-    with pytest.raises(Exception, match="input_scale='auto' is measured on the first batch"):
-        torch.compile(model, backend="eager", fullgraph=True)(x)
+    for strict in (False, True):
+        with pytest.raises(Exception, match="input_scale='auto' is measured on the first batch"):
+            torch.export.export(model, (x,), strict=strict)
     expected = model(x)
     program = torch.export.export(model, (x,)).module()
     torch.testing.assert_close(program(x), expected)
-    torch._dynamo.reset()
+
+
+def test_compiled_before_the_first_batch(generator):
+    x = 30 * torch.randn(50, 9, generator=generator)
+    model, twin = RFLAF(9, 100, seed=0), RFLAF(9, 100, seed=0)
+    expected = twin(x)
     compiled = torch.compile(model, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), expected)
+    torch.testing.assert_close(model.input_scale, twin.input_scale)
+    torch.testing.assert_close(compiled(x), expected)  # compiled once more, without the measuring
     with torch._dynamo.config.patch(error_on_recompile=True):
         for _ in range(3):
-            torch.testing.assert_close(compiled(x), expected)
+            torch.testing.assert_close(compiled(10 * x)[:1], twin(10 * x)[:1])
+    torch.testing.assert_close(model.input_scale, twin.input_scale)

@@ -21,11 +21,8 @@ _MOST_OUTSIDE = 0.2  # of Z; with more, a warning
 _EVERY = 64  # batches, of which one is looked at
 _MEMORY = 0.1  # the weight of that one in the running share of inputs outside the grid
 _ROWS, _COLUMNS = 256, 256  # of Z that are looked at
-
-_NOT_MEASURED = (
-    "input_scale='auto' is measured on the first batch, which must come before torch.compile or "
-    "torch.export: call the model on one, or give a number."
-)
+# before PyTorch 2.7 nothing tells an export from a compilation
+_is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
 
 
 class FixedActivation(nn.Module):
@@ -219,8 +216,6 @@ class RFLAF(TwoLayerNetwork):
         if self.input_scale is None:
             return x
         if not self._measured:
-            if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
-                raise RuntimeError(_NOT_MEASURED)
             self._measure(x.detach())
         if self.training:
             self._watch(x.detach())
@@ -228,6 +223,12 @@ class RFLAF(TwoLayerNetwork):
 
     @torch.no_grad()
     def _measure(self, x: Tensor) -> None:
+        traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+        if traced or _is_exporting():  # the program would measure every batch anew
+            raise RuntimeError(
+                "input_scale='auto' is measured on the first batch, which must come before a model "
+                "is exported: call the model on one, or give a number."
+            )
         assert self.input_scale is not None
         low, high = self.activation.basis.grid  # type: ignore[union-attr, misc]
         far = torch.quantile(_some(x, self.W).abs().float(), _FILLED)
