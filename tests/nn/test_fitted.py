@@ -2,16 +2,19 @@
 
 import copy
 import io
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.exceptions import NotFittedError
 
 from rflaf import Activation, RFLAFClassifier, RFLAFRegressor
 from rflaf.bases import Fixed
-from rflaf.inputs.forms import FORMS
+from rflaf.inputs.forms import FORMS, Standardised
+from rflaf.losses import SquaredError
 from rflaf.nn.fitted import MemberNetwork
 
 SMALL = {"n_components": 40, "max_iter": 4, "random_state": 0}
@@ -182,3 +185,32 @@ def test_float32_inputs_and_modules_in_double_precision():
     assert model.to_torch()(x).dtype == torch.float32
     double = model.to_torch().double()(x.double()).detach().numpy()
     np.testing.assert_allclose(double, model.predict(x.numpy()), rtol=0, atol=1e-4)
+
+
+def test_an_operator_that_is_not_known_is_named():
+    class Strange(Standardised):
+        def export(self, graph, x):
+            return graph.add("Hardmax", x), self.origin
+
+    model = copy.copy(regressor(input_form="raw"))
+    form = model.members_[0].layer.form
+    strange = Strange(form.mean, form.scale)
+    model.members_ = [replace(m, layer=replace(m.layer, form=strange)) for m in model.members_]
+    with pytest.raises(ValueError, match="operator 'Hardmax'"):
+        model.to_torch()
+
+
+def test_an_estimator_that_is_not_fitted():
+    with pytest.raises(NotFittedError):
+        RFLAFRegressor().to_torch()
+
+
+def test_a_loss_without_export_whose_predictions_are_not_scores():
+    class Doubled(SquaredError):
+        def predict(self, scores):
+            return 2 * scores[:, 0]
+
+    model = copy.copy(regressor())
+    model.loss_ = Doubled(**vars(model.loss_))
+    with pytest.raises(ValueError, match="Doubled must have a method 'export'"):
+        model.to_torch()

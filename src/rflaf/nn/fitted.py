@@ -96,6 +96,11 @@ class _Tape(Operators):
         return self.add("Cast", x, to=kind)
 
     def _node(self, operator: str, names: list[str], attributes: dict[str, Any]) -> str:
+        if operator not in _OPERATORS:
+            raise ValueError(
+                f"to_torch does not know the operator {operator!r}. Expected one of: "
+                f"{', '.join(_OPERATORS)}. A form or loss of one's own uses it in 'export'."
+            )
         given = [
             # numbers of dimensions are no tensors here
             self._constants[name].tolist() if k and operator in _BY_AXES else self.nodes[name]
