@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from rflaf.activation import Activation
 from rflaf.bases import Basis, BSpline, get_basis, with_tails
-from rflaf.nn.eager import activate, runs_here
+from rflaf.nn.eager import activate
 from rflaf.nn.initial import Init, grid_of, initial_coefficients, inputs_of, on_grid
 from rflaf.nn.layouts import basis_name, named_basis
 from rflaf.nn.pieces import pieces
@@ -160,27 +160,32 @@ class LearnableActivation(nn.Module):
         return activate(z, self.coefficients, self.basis_name, self.dim)
 
     def _measure(self, z: Tensor) -> None:
-        """Bring `outside_share` up to date."""
+        """Bring `outside_share` up to date; on the CPU now and then, by some of the elements."""
+        z = z.detach()
         if z.device.type == "cpu" and not torch.compiler.is_compiling():
             vars(self)["_batches"] += 1  # a module's own way of setting takes as long as a ReLU
             if self._batches % _EVERY != 1:
                 return
-        low, high = self.basis.grid
-        if runs_here(z, self.coefficients, self.basis_name):
-            flat, step = z.detach().reshape(-1), max(1, z.numel() // _SAMPLE)
+            step = max(1, z.numel() // _SAMPLE)
             while step > 1 and math.gcd(step, z.shape[-1]) > 1:  # else some columns are never seen
                 step += 1
-            some = flat[::step].numpy()
-            share = np.count_nonzero((some < low) | (some > high)) / some.size
-            before = self.outside_share.item()
-            known = not math.isnan(before)
-            self.outside_share.fill_(before + _MEMORY * (share - before) if known else share)
-        elif z.device.type != "meta" and not torch._C._are_functorch_transforms_active():
-            values = z.detach()
-            found = ((values < low) | (values > high)).to(self.outside_share.dtype).mean()
-            first = self.outside_share.isnan()
-            later = torch.lerp(self.outside_share, found, _MEMORY)
-            self.outside_share.copy_(torch.where(first, found, later))
+            z = z.reshape(-1)[::step]
+        if z.device.type != "meta" and not torch._C._are_functorch_transforms_active():
+            self.observe(z)
+
+    @torch.no_grad()
+    def observe(self, z: Tensor) -> None:
+        """Let inputs `z` count in `outside_share`.
+
+        >>> layer = LearnableActivation(grid=(-2.0, 2.0))
+        >>> layer.observe(torch.tensor([0.0, 3.0]))
+        >>> layer.outside_share
+        tensor(0.5000)
+        """
+        low, high = self.basis.grid
+        found = ((z < low) | (z > high)).to(self.outside_share.dtype).mean()
+        later = torch.lerp(self.outside_share, found, _MEMORY)
+        self.outside_share.copy_(torch.where(self.outside_share.isnan(), found, later))
 
     @torch.no_grad()
     def fit_grid(

@@ -19,7 +19,6 @@ from rflaf.runtime.callers import caller_level
 _FILLED = 0.99  # share of the first batch's Z that "auto" brings inside the grid
 _MOST_OUTSIDE = 0.2  # of Z; with more, a warning
 _EVERY = 64  # batches, of which one is looked at
-_MEMORY = 0.1  # the weight of that one in the running share of inputs outside the grid
 _ROWS, _COLUMNS = 256, 256  # of Z that are looked at
 # before PyTorch 2.7 nothing tells an export from a compilation
 _is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
@@ -246,15 +245,12 @@ class RFLAF(TwoLayerNetwork):
         if self._batches % _EVERY != 1:
             return
         sigma = cast("LearnableActivation", self.activation)
-        low, high = sigma.basis.grid
-        z = _some(x, self.W) * self.input_scale
-        share = ((z < low) | (z > high)).float().mean()
-        before = sigma.outside_share
-        before.copy_(torch.where(before.isnan(), share, torch.lerp(before, share, _MEMORY)))
+        sigma.observe(_some(x, self.W) * self.input_scale)
+        share, (low, high) = sigma.outside_share.item(), sigma.basis.grid
         if share > _MOST_OUTSIDE and not self._warned:
             self._warned = True
             warnings.warn(
-                f"{share.item():.0%} of the projected inputs lie outside the grid "
+                f"{share:.0%} of the projected inputs lie outside the grid "
                 f"[{low:g}, {high:g}], where the activation can be shaped. A smaller 'input_scale' "
                 "or a wider 'grid' with more 'n_basis' may help.",
                 UserWarning,
