@@ -81,9 +81,9 @@ def learned(network: Callable[..., nn.Module], per: str, d: int, c: int) -> nn.M
 
 
 def kan(d: int, c: int) -> nn.Module:
-    """Of about as many parameters as the MLP: each edge has 17 splines and two scales."""
+    """Of about as many parameters as the MLP: each edge has 19 splines and two scales."""
     size = sum(p.numel() for p in mlp(d, c, nn.ReLU).parameters())
-    return KAN(d, max(2, round(size / (19 * (d + c)))), c)
+    return KAN(d, max(2, round(size / (21 * (d + c)))), c)
 
 
 def networks(d: int) -> dict[tuple[str, str], Make]:
