@@ -49,6 +49,7 @@ PARTS = {
         "fused",
         "inputs",
         "losses",
+        "nn",
         "projection",
         "report",
         "rows",
@@ -86,7 +87,8 @@ PARTS = {
     },
     "kernels": {"activation", "bases", "theory"},
     "losses": {"rows", "rules"},
-    "nn": {"activation", "bases", "fused", "paper", "runtime"},
+    "graphs": set(),
+    "nn": {"activation", "bases", "fused", "graphs", "paper", "runtime"},
     "onnx": {
         "_version",
         "activation",
@@ -94,6 +96,7 @@ PARTS = {
         "estimators",
         "fitting",
         "fused",
+        "graphs",
         "inputs",
         "runtime",
     },
@@ -118,7 +121,10 @@ PARTS = {
     "theory": {"activation", "bases"},
 }
 # Imports against the order of the parts, which must therefore wait until they are asked for.
-LATE = {("nn", "paper")}  # `from rflaf.nn import train` is part of the public contract
+LATE = {
+    ("nn", "paper"),  # `from rflaf.nn import train` is part of the public contract
+    ("estimators", "nn"),  # `to_torch`; PyTorch is an extra
+}
 EXTRAS = {
     "torch": {"nn", "paper.training"},
     "dask": {"dask"},

@@ -191,6 +191,33 @@ def nn_accuracy() -> str:
     return f"{table}\n\n{note} {measured_on(result)}"
 
 
+def networks() -> str:
+    """Errors of whole networks by activation."""
+    result = load("networks")
+    found = {
+        ((row["data"], row["network"], row["budget"]), row["activation"]): row
+        for row in result["rows"]
+    }
+    columns, names = (list(dict.fromkeys(pair[k] for pair in found)) for k in (0, 1))
+    rows = []
+    for name in names:
+        cells = [found.get((column, name)) for column in columns]
+        rows.append([name, *("" if r is None else _spread(r) for r in cells)])
+    firsts = {row["data"]: row for row in found.values()}
+    notes = [
+        f"{data}: {row['measure']}, {row['train_rows']:,} training and {row['test_rows']:,} test "
+        f"rows, {len(row['errors'])} seeds."
+        for data, row in firsts.items()
+    ]
+    table = markdown(["", *(", ".join(column) for column in columns)], rows)
+    return f"{table}\n\n{' '.join(notes)} {measured_on(result)}"
+
+
+def _spread(row: dict[str, Any]) -> str:
+    digits = 2 if row["measure"].endswith("%") else 3
+    return f"{row['error']:.{digits}f} ± {row['error_std']:.{digits}f}"
+
+
 @lru_cache(maxsize=1)
 def records() -> list[Record]:
     return sort_out(Store(ROOT / "results").read())[0]
@@ -317,6 +344,7 @@ TABLES = {
     **{name: partial(figures, name) for name in FIGURES},
     **{f"{name}_targets": partial(figures, name, targets=True) for name in FIGURES},
     "nn_accuracy": nn_accuracy,
+    "networks": networks,
     "theory_series": theory_series,
     "tables": many_tables,
     "ablation": ablation,

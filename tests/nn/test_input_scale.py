@@ -47,8 +47,9 @@ def test_none_is_the_network_of_the_paper(generator):
         warnings.simplefilter("error")
         out = plain(x)
     assert torch.equal(plain.project(x), x @ plain.W)
-    with pytest.warns(UserWarning, match="of the projected inputs lie outside the grid"):
+    with pytest.warns(UserWarning, match="of the projected inputs lie outside the grid") as found:
         torch.testing.assert_close(one(x), out)
+    assert [each.filename for each in found] == [__file__]  # the line that called the model
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(70):  # once is enough
@@ -70,3 +71,28 @@ def test_a_model_saved_before_its_first_batch_is_still_to_be_measured(generator)
     twin.load_state_dict(early.state_dict())
     torch.testing.assert_close(twin(x), early(x))
     assert 0 < float(twin.input_scale) < 0.2
+
+
+def test_exports_come_after_the_first_batch(generator):
+    x = 30 * torch.randn(50, 9, generator=generator)
+    model = RFLAF(9, 100, seed=0)
+    for strict in (False, True):
+        with pytest.raises(Exception, match="input_scale='auto' is measured on the first batch"):
+            torch.export.export(model, (x,), strict=strict)
+    expected = model(x)
+    program = torch.export.export(model, (x,)).module()
+    torch.testing.assert_close(program(x), expected)
+
+
+def test_compiled_before_the_first_batch(generator):
+    x = 30 * torch.randn(50, 9, generator=generator)
+    model, twin = RFLAF(9, 100, seed=0), RFLAF(9, 100, seed=0)
+    expected = twin(x)
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), expected)
+    torch.testing.assert_close(model.input_scale, twin.input_scale)
+    torch.testing.assert_close(compiled(x), expected)  # compiled once more, without the measuring
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for _ in range(3):
+            torch.testing.assert_close(compiled(10 * x)[:1], twin(10 * x)[:1])
+    torch.testing.assert_close(model.input_scale, twin.input_scale)

@@ -7,7 +7,7 @@ import torch
 from rflaf.bases import BSpline
 from rflaf.nn import KAN, LAN, MLP, RFLAF, RFMLP, LearnableActivation
 from rflaf.nn.kan import KANLayer, _SplineSums
-from rflaf.nn.learnable import FixedActivation
+from rflaf.nn.networks import FixedActivation
 
 NETWORKS = [RFLAF, RFMLP, LAN, MLP]
 

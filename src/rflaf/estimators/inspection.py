@@ -250,6 +250,38 @@ class InspectionMixin:
             steps = encoder.slopes(steps)
         return steps[:, :, 0] if steps.shape[2] == 1 and self.loss_.single else steps
 
+    def to_torch(self) -> Any:
+        """The fitted model as an `nn.Module`: the same predictions, differentiable, trainable.
+
+        It takes a tensor of rows, n × d, and gives what `predict` gives, or `predict_proba` for
+        classes; `module.scores(x)` gives the scores of a loss, such as the logits. NaN is a missing
+        value; rows that the model refuses give NaN. A model of columns that are not all numbers
+        takes what `encoder_.transform` makes of them.
+
+        Parameters are, for each member, the output weights `V`, their `bias`, the activation's
+        coefficients, and `W`, which asks for no gradient until `requires_grad_` says so. It needs
+        PyTorch.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import torch
+        >>> from rflaf import RFLAFRegressor
+        >>> X = np.random.default_rng(0).normal(size=(80, 3))
+        >>> model = RFLAFRegressor(20, random_state=0).fit(X, X[:, 0] * X[:, 1])
+        >>> module = model.to_torch()
+        >>> x = torch.tensor(X, requires_grad=True)
+        >>> bool(abs(module(x).detach().numpy() - model.predict(X)).max() < 1e-5)
+        True
+        >>> module(x).sum().backward()
+        >>> bool(abs(x.grad.numpy() - model.gradient(X)).max() < 1e-3)
+        True
+        """
+        check_is_fitted(self)
+        from rflaf.nn.fitted import FittedModule
+
+        return FittedModule(self)
+
     def _column_names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
         model: Any = self

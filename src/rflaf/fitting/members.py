@@ -79,6 +79,23 @@ def mixed_scores(members: list[Member], x: Any) -> Array:
     return np.asarray(total)
 
 
+def export_mixed(
+    graph: Any, members: list[Member], x: str, width: int, readout: Callable[..., str]
+) -> str:
+    """The weighted mean of the members' scores as part of a graph, for x of n × width.
+
+    `readout(member, inputs, order)` gives a member's part of Phi V, for inputs in its layer's form
+    and in this order.
+    """
+    intercept = np.sum([member.weight * member.intercept for member in members], axis=0)
+    total = graph.add("Add", graph.refused(), intercept)
+    for member in members:
+        means = member.layer.means
+        given = x if means is None else means.export(graph, x, width)
+        total = graph.add("Add", total, readout(member, *member.layer.form.export(graph, given)))
+    return str(total)
+
+
 def all_scores(members: list[Member], x: Any) -> Array:
     """The scores of each member, members × n × C."""
     inputs = InputsOnce(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import rules
-from rflaf.fitting.members import Member, all_scores, mixed_scores
+from rflaf.fitting.members import Member, all_scores, export_mixed, mixed_scores
 from rflaf.losses import Loss
 from rflaf.solvers.features import as_array
 
@@ -71,6 +72,23 @@ class Outside:
         scores = scores.copy()
         scores[outside] = np.clip(scores[outside] + shift, *self.bounds)
         return scores
+
+    def export(
+        self, graph: Any, members: list[Member], x: str, width: int, readout: Callable[..., str]
+    ) -> str:
+        """What `scores` gives, as part of a graph; x is n × width, `readout` as `export_mixed`."""
+        x = graph.finite(x, width)
+        inner = graph.add("Min", graph.add("Max", x, self.ends[0]), self.ends[1])
+        scores = export_mixed(graph, members, inner, width, readout)
+        pairs = (inner, x), (x, inner)
+        apart = [graph.add("Div", graph.add("Sub", *pair), self.unit) for pair in pairs]
+        apart = [graph.add("Relu", each) for each in apart]
+        beyond = [graph.add("Min", *pair) for pair in zip(apart, self.reach)]
+        lines = [graph.add("MatMul", each, slopes) for each, slopes in zip(beyond, self.slopes)]
+        taken_on = graph.add("Add", scores, graph.add("Add", *lines))
+        taken_on = graph.add("Min", graph.add("Max", taken_on, self.bounds[0]), self.bounds[1])
+        far = graph.add("ReduceSum", graph.add("Add", *apart), np.array([1]), keepdims=1)
+        return str(graph.add("Where", graph.add("Greater", far, np.float64(0)), taken_on, scores))
 
     def lines(self, x: Any, inner: Any) -> Array:
         """What the straight line of each column adds, n × d × C; bounds are left out."""

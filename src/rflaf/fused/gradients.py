@@ -166,12 +166,13 @@ def _sums_of_tasks(add: Callable[[int, Array], None], n_tasks: int, tables: Tabl
         add_copies(own_sums, totals[k])
 
     parallel(task, n_tasks)
-    return totals.sum(axis=0, keepdims=True)
+    return totals if n_tasks == 1 else totals.sum(axis=0, keepdims=True)
 
 
 Place = tuple[int, int, int, int, Any]  # width, first, stop, together, starts
 
 
+@lru_cache(maxsize=64)  # every step of training asks twice
 def _tasks(shape: Any, n_rows: int) -> list[tuple[slice, slice, Place, int]]:
     """Parts of z, flat, by its shape alone, and the channels of each.
 

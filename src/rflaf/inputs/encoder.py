@@ -240,6 +240,14 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         x = _encoded(self.parts_, inputs)
         return x if self.means_ is None else self.means_(x)
 
+    def export(self, graph: Any, x: str) -> str:
+        """What becomes of a matrix of numbers, as part of a graph."""
+        part = cast(NumberPart, self.parts_[0])
+        if len(part.at) < self.n_features_in_:
+            graph.refuse_infinite(x)  # in any column, as the estimator does
+            x = graph.columns(x, part.at)
+        return part.export(graph, x)
+
     def summed(self, shares: Array) -> Array:
         """Shares of the results as shares of the columns."""
         return np.bincount(self.origin_, shares, minlength=self.n_features_in_)

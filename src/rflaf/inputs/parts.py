@@ -74,6 +74,16 @@ class NumberPart:
             x[:, spoilt] = np.where(np.isnan(some), medians, some)
         return np.hstack([x, flags]) if flags.shape[1] else x
 
+    def export(self, graph: Any, x: str) -> str:
+        """The same as part of a graph."""
+        graph.refuse_infinite(x)
+        missing = graph.add("IsNaN", x)
+        filled = graph.add("Where", missing, self.medians.astype(np.float64), x)
+        if not len(self.flagged):
+            return str(filled)
+        flags = graph.cast(graph.columns(missing, self.flagged), np.float64)
+        return str(graph.joined([filled, flags]))
+
 
 def columns_with_missing(x: Array) -> Array:
     """The columns of a matrix that have NaN somewhere."""

@@ -71,6 +71,14 @@ class TargetMeans:
         others = np.delete(x, self.columns, axis=1)
         return np.hstack([others, *means]).astype(x.dtype, copy=False)
 
+    def export(self, graph: Any, x: str, width: int) -> str:
+        """The same as part of a graph, for rows that had no part in the means; x is n × width."""
+        others = np.delete(np.arange(width), self.columns)
+        parts = [graph.columns(x, others)] if len(others) else []
+        for column, table in zip(self.columns, self.tables):
+            parts.append(graph.rows(table, graph.cast(graph.columns(x, [column]), np.int64)))
+        return str(graph.joined(parts))
+
     def origin(self, d: int) -> NDArray[np.intp]:
         """The column of x, of d, that each resulting column comes from."""
         others = np.delete(np.arange(d), self.columns)

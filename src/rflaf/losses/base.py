@@ -141,7 +141,13 @@ class Loss(ABC):
         return by
 
     def export(self, graph: Any, scores: str) -> str:
-        """What `predict` makes of a tensor of scores, n × C, as part of an ONNX graph."""
+        """What `predict` makes of a tensor of scores, n × C, as part of a graph."""
+        some = np.linspace(-1, 1, 2 * self.outputs).reshape(2, -1)
+        if not np.array_equal(np.reshape(self.predict(some), some.shape), some):
+            raise ValueError(
+                f"{type(self).__name__} must have a method 'export' to leave Python: its "
+                "predictions are not its scores."
+            )
         return scores
 
     def temperature(self, scores: Float64, target: Array, weights: Array) -> float:

@@ -134,6 +134,12 @@ class Logistic(Loss):
             p = softmax(scores, axis=1)
         return np.maximum(p, np.finfo(p.dtype).tiny)
 
+    def export(self, graph: Any, scores: str) -> str:
+        """The probabilities, as part of a graph."""
+        if len(self.known[0]) == 2:
+            scores = graph.joined([graph.add("Mul", scores, np.float64(0)), scores])
+        return str(graph.add("Softmax", scores, axis=1))
+
     def score(self, scores: Float64, target: Array, weights: Array) -> float:
         return float(np.average(self._chosen(scores) == target, weights=weights))
 

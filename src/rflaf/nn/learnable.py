@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from rflaf.activation import Activation
 from rflaf.bases import Basis, BSpline, get_basis, with_tails
-from rflaf.nn.eager import activate, runs_here
+from rflaf.nn.eager import activate
 from rflaf.nn.initial import Init, grid_of, initial_coefficients, inputs_of, on_grid
 from rflaf.nn.layouts import basis_name, named_basis
 from rflaf.nn.pieces import pieces
@@ -160,26 +160,32 @@ class LearnableActivation(nn.Module):
         return activate(z, self.coefficients, self.basis_name, self.dim)
 
     def _measure(self, z: Tensor) -> None:
-        """Bring `outside_share` up to date."""
-        low, high = self.basis.grid
-        if runs_here(z, self.coefficients, self.basis_name):
-            self._batches += 1
+        """Bring `outside_share` up to date; on the CPU now and then, by some of the elements."""
+        z = z.detach()
+        if z.device.type == "cpu" and not torch.compiler.is_compiling():
+            vars(self)["_batches"] += 1  # a module's own way of setting takes as long as a ReLU
             if self._batches % _EVERY != 1:
                 return
-            flat, step = z.detach().reshape(-1), max(1, z.numel() // _SAMPLE)
+            step = max(1, z.numel() // _SAMPLE)
             while step > 1 and math.gcd(step, z.shape[-1]) > 1:  # else some columns are never seen
                 step += 1
-            some = flat[::step].numpy()
-            share = np.count_nonzero((some < low) | (some > high)) / some.size
-            before = self.outside_share.item()
-            known = not math.isnan(before)
-            self.outside_share.fill_(before + _MEMORY * (share - before) if known else share)
-        elif z.device.type != "meta" and not torch._C._are_functorch_transforms_active():
-            values = z.detach()
-            found = ((values < low) | (values > high)).to(self.outside_share.dtype).mean()
-            first = self.outside_share.isnan()
-            later = torch.lerp(self.outside_share, found, _MEMORY)
-            self.outside_share.copy_(torch.where(first, found, later))
+            z = z.reshape(-1)[::step]
+        if z.device.type != "meta" and not torch._C._are_functorch_transforms_active():
+            self.observe(z)
+
+    @torch.no_grad()
+    def observe(self, z: Tensor) -> None:
+        """Let inputs `z` count in `outside_share`.
+
+        >>> layer = LearnableActivation(grid=(-2.0, 2.0))
+        >>> layer.observe(torch.tensor([0.0, 3.0]))
+        >>> layer.outside_share
+        tensor(0.5000)
+        """
+        low, high = self.basis.grid
+        found = ((z < low) | (z > high)).to(self.outside_share.dtype).mean()
+        later = torch.lerp(self.outside_share, found, _MEMORY)
+        self.outside_share.copy_(torch.where(self.outside_share.isnan(), found, later))
 
     @torch.no_grad()
     def fit_grid(
@@ -364,40 +370,3 @@ def check_bounds(bounds: tuple[float, float], basis: Basis) -> tuple[float, floa
             f"tails. Got {bounds!r}."
         )
     return low, high
-
-
-class FixedActivation(nn.Module):
-    """A fixed activation by its name in `rflaf.bases`, in PyTorch's own functions.
-
-    >>> import torch
-    >>> FixedActivation("relu")(torch.tensor([-1.0, 2.0]))
-    tensor([0., 2.])
-    """
-
-    FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {  # noqa: RUF012 (a constant)
-        "relu": torch.relu,
-        "cos": torch.cos,
-        "tanh": torch.tanh,
-        "sigmoid": torch.sigmoid,
-        "silu": nn.functional.silu,
-        "gelu": nn.functional.gelu,
-        "softplus": nn.functional.softplus,
-        "elu": nn.functional.elu,
-        "gaussian": lambda z: torch.exp(-0.5 * z * z),
-    }
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        if name not in self.FUNCTIONS:
-            raise ValueError(
-                f"Unknown activation {name!r}. Expected one of: {', '.join(self.FUNCTIONS)}."
-            )
-        self.name = name
-
-    def forward(self, z: Tensor) -> Tensor:
-        """The function, element by element."""
-        return self.FUNCTIONS[self.name](z)
-
-    def extra_repr(self) -> str:
-        """For `repr`."""
-        return self.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 import torch
@@ -12,14 +13,52 @@ from torch import Tensor, nn
 from rflaf.bases import Basis
 from rflaf.nn.eager import network, readout
 from rflaf.nn.initial import Init
-from rflaf.nn.learnable import FixedActivation, LearnableActivation
+from rflaf.nn.learnable import LearnableActivation
 from rflaf.runtime.callers import caller_level
 
 _FILLED = 0.99  # share of the first batch's Z that "auto" brings inside the grid
 _MOST_OUTSIDE = 0.2  # of Z; with more, a warning
 _EVERY = 64  # batches, of which one is looked at
-_MEMORY = 0.1  # the weight of that one in the running share of inputs outside the grid
 _ROWS, _COLUMNS = 256, 256  # of Z that are looked at
+# before PyTorch 2.7 nothing tells an export from a compilation
+_is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
+
+
+class FixedActivation(nn.Module):
+    """A fixed activation of z + phase, by its name in `rflaf.bases`, in PyTorch's own functions.
+
+    >>> import torch
+    >>> FixedActivation("relu")(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+
+    FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {  # noqa: RUF012 (a constant)
+        "relu": torch.relu,
+        "cos": torch.cos,
+        "tanh": torch.tanh,
+        "sigmoid": torch.sigmoid,
+        "silu": nn.functional.silu,
+        "gelu": nn.functional.gelu,
+        "softplus": nn.functional.softplus,
+        "elu": nn.functional.elu,
+        "gaussian": lambda z: torch.exp(-0.5 * z * z),
+    }
+
+    def __init__(self, name: str, phase: float = 0.0) -> None:
+        super().__init__()
+        if name not in self.FUNCTIONS:
+            raise ValueError(
+                f"Unknown activation {name!r}. Expected one of: {', '.join(self.FUNCTIONS)}."
+            )
+        self.name, self.phase = name, phase
+
+    def forward(self, z: Tensor) -> Tensor:
+        """The function, element by element."""
+        return self.FUNCTIONS[self.name](z + self.phase if self.phase else z)
+
+    def extra_repr(self) -> str:
+        """For `repr`."""
+        return self.name
 
 
 class TwoLayerNetwork(nn.Module):
@@ -183,6 +222,12 @@ class RFLAF(TwoLayerNetwork):
 
     @torch.no_grad()
     def _measure(self, x: Tensor) -> None:
+        traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+        if traced or _is_exporting():  # the program would measure every batch anew
+            raise RuntimeError(
+                "input_scale='auto' is measured on the first batch, which must come before a model "
+                "is exported: call the model on one, or give a number."
+            )
         assert self.input_scale is not None
         low, high = self.activation.basis.grid  # type: ignore[union-attr, misc]
         far = torch.quantile(_some(x, self.W).abs().float(), _FILLED)
@@ -194,19 +239,18 @@ class RFLAF(TwoLayerNetwork):
     def _watch(self, x: Tensor) -> None:
         """Bring the activation's `outside_share` up to date, now and then, and warn once."""
         assert self.input_scale is not None
+        if torch.compiler.is_compiling():  # a count would make it compile again for each batch
+            return
         self._batches += 1
-        if self._batches % _EVERY != 1 or torch.compiler.is_compiling():
+        if self._batches % _EVERY != 1:
             return
         sigma = cast("LearnableActivation", self.activation)
-        low, high = sigma.basis.grid
-        z = _some(x, self.W) * self.input_scale
-        share = ((z < low) | (z > high)).float().mean()
-        before = sigma.outside_share
-        before.copy_(torch.where(before.isnan(), share, torch.lerp(before, share, _MEMORY)))
+        sigma.observe(_some(x, self.W) * self.input_scale)
+        share, (low, high) = sigma.outside_share.item(), sigma.basis.grid
         if share > _MOST_OUTSIDE and not self._warned:
             self._warned = True
             warnings.warn(
-                f"{share.item():.0%} of the projected inputs lie outside the grid "
+                f"{share:.0%} of the projected inputs lie outside the grid "
                 f"[{low:g}, {high:g}], where the activation can be shaped. A smaller 'input_scale' "
                 "or a wider 'grid' with more 'n_basis' may help.",
                 UserWarning,

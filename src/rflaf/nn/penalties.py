@@ -1,7 +1,8 @@
 """Penalties on the shape of learned activations, to be added to a loss.
 
-Each takes a LearnableActivation or any network, and adds up over all activations and channels in
-it. They are differentiable in the coefficients, and exact for the tables that are evaluated.
+Each takes a `module`, a LearnableActivation or any network, and adds up over all activations and
+channels in it. They are differentiable in the coefficients, and exact for the tables that are
+evaluated.
 """
 
 from __future__ import annotations
@@ -18,14 +19,10 @@ from rflaf.nn.pieces import mean_square, pieces
 def second_variation(module: nn.Module) -> Tensor:
     """The total variation of sigma': the integral of |sigma''| and all jumps of the slope.
 
-    For linear splines it is the sum of the slope's changes at the knots. As a penalty it favours
-    few straight pieces. Changes of slope between the grid and the tails count. Powers count on
-    their grid alone. Tables of Gaussians have small jumps of their own, some 0.3 % of the whole.
-
-    Parameters
-    ----------
-    module : nn.Module
-        A LearnableActivation, or any module with some; theirs are added up.
+    Those of all activations in `module` are added up. For linear splines it is the sum of the
+    slope's changes at the knots. As a penalty it favours few straight pieces. Changes of slope
+    between the grid and the tails count. Powers count on their grid alone. Tables of Gaussians have
+    small jumps of their own, some 0.3 % of the whole.
 
     Examples
     --------
@@ -51,15 +48,10 @@ def second_variation(module: nn.Module) -> Tensor:
 
 
 def smoothness(module: nn.Module) -> Tensor:
-    """The integral of sigma''², which is large where sigma bends sharply.
+    """The integral of sigma''², which is large where sigma bends sharply; summed over `module`.
 
     A jump of the slope counts as if the bend were spread over one spacing of the basis, so that
     linear splines have a penalty too: their second differences, squared.
-
-    Parameters
-    ----------
-    module : nn.Module
-        A LearnableActivation, or any module with some; theirs are added up.
 
     Examples
     --------
@@ -81,12 +73,8 @@ def smoothness(module: nn.Module) -> Tensor:
 def distance_from_start(module: nn.Module) -> Tensor:
     """The mean over the grid of (sigma - start)², where `start` is what sigma was when made.
 
-    Gaussians and splines that fade to zero count over the whole of their reach.
-
-    Parameters
-    ----------
-    module : nn.Module
-        A LearnableActivation, or any module with some; theirs are added up.
+    Those of all activations in `module` are added up. Gaussians and splines that fade to zero count
+    over the whole of their reach.
 
     Examples
     --------

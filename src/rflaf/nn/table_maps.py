@@ -39,7 +39,7 @@ class TableMap:
             out = buffers.empty((a.shape[0], matrix.shape[1]), dtype)
             cells = torch.mm(a.detach().to(dtype), matrix, out=out).numpy()
         else:
-            numbers = a.detach().double().numpy()
+            numbers = a.detach().numpy().astype(np.float64)
             cells = self._sparse[0] @ numbers if self._sparse else numbers @ self.matrix
             cells = cells.astype(frame.dtype)
         return Tables(cells.reshape(-1, self.n_cells + 2, 4), frame)
@@ -55,11 +55,11 @@ class TableMap:
             return gradient.contiguous().to(like.dtype)
         flat = moments.reshape(-1).astype(np.float64, copy=False)
         if self._sparse is None:
-            return torch.from_numpy(self.matrix @ flat).to(like.dtype)
+            return _as(self.matrix @ flat, like)
         gradient = self._sparse[1] @ flat
         if not np.isfinite(flat.sum()):  # a dense product would spread it to all functions
             gradient[:] = np.nan
-        return torch.from_numpy(gradient).to(like.dtype)
+        return _as(gradient, like)
 
     def device_tables(self, a: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """`tables` on the device of z: cells, C × (n_cells + 2) × 4, and frame."""
@@ -83,6 +83,13 @@ class TableMap:
 
     def _channel_matrix(self, dtype: torch.dtype) -> Tensor:
         return _matrix_of(self, dtype, torch.device("cpu"))
+
+
+def _as(gradient: Float64, like: Tensor) -> Tensor:
+    """A tensor of `like`'s precision; NumPy converts a few numbers faster than PyTorch."""
+    if like.dtype == torch.float32:
+        return torch.from_numpy(gradient.astype(np.float32))
+    return torch.from_numpy(gradient).to(like.dtype)
 
 
 @lru_cache(maxsize=64)

@@ -22,7 +22,7 @@ from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.onnx.graph import Graph
 from rflaf.onnx.models import output_classes, output_features, output_prediction
 from rflaf.onnx.steps import add_step
-from rflaf.onnx.table_inputs import add_columns, add_matrix, column_values
+from rflaf.onnx.table_inputs import add_columns, column_values
 from rflaf.runtime.files import write_whole
 
 Array = NDArray[Any]
@@ -184,7 +184,7 @@ def _as_proto(model: Any, dtype: str) -> onnx.ModelProto:
         if step is not owner:
             x = add_step(graph, inner, step, x)
     if last is not owner and getattr(last, "encoder_", None) is not None:
-        x = add_matrix(graph, last.encoder_, x)
+        x = last.encoder_.export(graph, x)
     add_outputs(graph, last, x)
     names = getattr(first, "feature_names_in_", [f"x{k}" for k in range(n_features)])
     proto = graph.model("rflaf", __version__)

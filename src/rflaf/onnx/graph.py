@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from rflaf.graphs import Operators
+
 Array = NDArray[Any]
 Dimension = str | int
 
@@ -19,8 +21,8 @@ ML_DOMAIN = "ai.onnx.ml"  # has what reads strings
 ML_OPSET = 3
 
 
-class Graph:
-    """Nodes and constants. Tensors are known by their names; what is asked for twice is there once.
+class Graph(Operators):
+    """Nodes and constants.
 
     Parameters
     ----------
@@ -30,52 +32,25 @@ class Graph:
     """
 
     def __init__(self, dtype: Any) -> None:
+        super().__init__()
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self._nodes: list[NodeProto] = []
         self._constants: list[TensorProto] = []
-        self._known: dict[Any, str] = {}
         self._inputs: list[ValueInfoProto] = []
         self._outputs: list[ValueInfoProto] = []
-        self._refused: list[str] = []
 
-    def add(self, operator: str, *inputs: str | Array | np.generic, **attributes: Any) -> str:
-        """A node of one output; arrays and NumPy's scalars among the inputs become constants."""
-        names = [x if isinstance(x, str) else self._constant(x) for x in inputs]
-        key = (operator, *names, *sorted(attributes.items()))
-        if key not in self._known:
-            self._known[key] = output = f"/{operator.lower()}_{len(self._nodes)}"
-            self._nodes.append(helper.make_node(operator, names, [output], **attributes))
-        return self._known[key]
+    def _node(self, operator: str, names: list[str], attributes: dict[str, Any]) -> str:
+        output = f"/{operator.lower()}_{len(self._nodes)}"
+        self._nodes.append(helper.make_node(operator, names, [output], **attributes))
+        return output
 
     def cast(self, x: str, dtype: Any) -> str:
-        """`x` as numbers of another type."""
         return self.add("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
-
-    def columns(self, x: str, at: Any) -> str:
-        """Some of the columns of a matrix."""
-        return self.add("Gather", x, np.asarray(at, np.int64), axis=1)
 
     def input(self, name: str, dtype: Any, *shape: Dimension) -> str:
         """An input: numbers, or strings if the type is that of objects."""
         self._inputs.append(_describe(name, dtype, shape))
         return name
-
-    def refuse(self, flag: str) -> None:
-        """Have NaN for the result of rows whose flag, n × 1, is NaN and not 0."""
-        if flag not in self._refused:
-            self._refused.append(flag)
-
-    def refuse_infinite(self, x: str) -> None:
-        """The same for rows of a matrix with infinity: the models raise there."""
-        flags = self.add("Where", self.add("IsInf", x), np.float64(np.nan), np.float64(0))
-        self.refuse(self.add("ReduceSum", flags, np.array([1]), keepdims=1))
-
-    def refused(self) -> str:
-        """The sum of the flags so far, n × 1."""
-        total, *others = self._refused
-        for flag in others:
-            total = self.add("Add", total, flag)
-        return total
 
     def output(self, name: str, x: str, dtype: Any, *shape: Dimension) -> None:
         """Give `x` out under a name of its own."""

@@ -10,19 +10,17 @@ from numpy.typing import NDArray
 from rflaf.activation import Activation
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.fitting import Member
-from rflaf.inputs.forms import Form, Standardised
+from rflaf.inputs.forms import Standardised
 from rflaf.onnx.activations import add_activation
 from rflaf.onnx.graph import Graph
-from rflaf.onnx.table_inputs import add_means
 
 Array = NDArray[Any]
 
 
-def add_features(
-    graph: Graph, form: Form, components: Array, activation: Activation, x: str
+def _add_features(
+    graph: Graph, inputs: str, order: Array, components: Array, activation: Activation
 ) -> str:
-    """sigma(X W) from float64 inputs that are finite, n × M."""
-    inputs, order = form.export(graph, x)  # rows of W in this order spare a permutation
+    """sigma(X W) from inputs in their form, n × M; rows of W in their order spare a permutation."""
     w = components[order].astype(graph.dtype)
     z = graph.add("MatMul", graph.cast(inputs, graph.dtype), w)
     return add_activation(graph, activation, z)
@@ -31,38 +29,20 @@ def add_features(
 def add_random_features(graph: Graph, model: RandomFeatures, x: str) -> str:
     """What `transform` gives, n × M."""
     form = Standardised(model.mean_, model.scale_)
-    x = _made_finite(graph, x, len(form.mean))
-    return add_features(graph, form, model.components_, model.activation_, x)
+    inputs, order = form.export(graph, graph.finite(x, len(form.mean)))
+    return _add_features(graph, inputs, order, model.components_, model.activation_)
 
 
 def add_scores(graph: Graph, model: Any, x: str) -> str:
-    """The model's scores, n × C, in float64: those of members, taken on beyond their ends."""
-    outside, width = model.outside_, _width(model)
-    x = _made_finite(graph, x, width)
-    low, high = outside.ends
-    inner = graph.add("Min", graph.add("Max", x, low), high)
-    scores = _add_mixed(graph, model.members_, inner, width)
-    above, below = (graph.add("Sub", *pair) for pair in ((x, inner), (inner, x)))
-    apart = [graph.add("Relu", graph.add("Div", each, outside.unit)) for each in (below, above)]
-    beyond = [graph.add("Min", each, reach) for each, reach in zip(apart, outside.reach)]
-    lines = [graph.add("MatMul", each, slopes) for each, slopes in zip(beyond, outside.slopes)]
-    taken_on = graph.add("Add", scores, graph.add("Add", *lines))
-    taken_on = graph.add("Min", graph.add("Max", taken_on, outside.bounds[0]), outside.bounds[1])
-    far = graph.add("ReduceSum", graph.add("Add", *apart), np.array([1]), keepdims=1)
-    return graph.add("Where", graph.add("Greater", far, np.float64(0)), taken_on, scores)
+    """The model's scores, n × C, in float64."""
 
+    def readout(member: Member, inputs: str, order: Array) -> str:
+        phi = _add_features(graph, inputs, order, member.layer.components, member.layer.activation)
+        return _add_readout(graph, phi, member.weight * member.coef)
 
-def _add_mixed(graph: Graph, members: list[Member], x: str, width: int) -> str:
-    """The weighted mean of the members' Phi V + intercept, n × C, in float64; x is n × width."""
-    intercept = np.sum([member.weight * member.intercept for member in members], axis=0)
-    total = graph.add("Add", graph.refused(), intercept)
-    for member in members:
-        layer = member.layer
-        given = x if layer.means is None else add_means(graph, layer.means, x, width)
-        phi = add_features(graph, layer.form, layer.components, layer.activation, given)
-        scores = _add_readout(graph, phi, member.weight * member.coef)
-        total = graph.add("Add", total, scores)
-    return total
+    encoder = model.encoder_
+    width = model.n_features_in_ if encoder is None else len(encoder.origin_)
+    return str(model.outside_.export(graph, model.members_, x, width, readout))
 
 
 def _add_readout(graph: Graph, phi: str, coef: Array) -> str:
@@ -74,22 +54,6 @@ def _add_readout(graph: Graph, phi: str, coef: Array) -> str:
     unit = np.where(largest > 0, largest, 1.0)
     scores = graph.add("MatMul", phi, (coef / unit).astype(graph.dtype))
     return graph.add("Mul", graph.cast(scores, np.float64), unit)
-
-
-def _made_finite(graph: Graph, x: str, width: int) -> str:
-    """Inputs with zeros in place of what is not finite; such rows are refused.
-
-    They go on, because no cell of a table could be found for NaN.
-    """
-    zero = graph.add("Mul", x, np.float64(0))
-    graph.refuse(graph.add("ReduceSum", zero, np.array([1]), keepdims=1))
-    return graph.add("Where", graph.add("IsNaN", zero), np.zeros(width), x)
-
-
-def _width(model: Any) -> int:
-    """The number of columns that the members take."""
-    encoder = model.encoder_
-    return int(model.n_features_in_ if encoder is None else len(encoder.origin_))
 
 
 def output_features(graph: Graph, model: RandomFeatures, x: str) -> None:
@@ -116,22 +80,13 @@ def output_classes(graph: Graph, model: RFLAFClassifier, x: str) -> None:
     if len(model.classes_) == 2:
         positive = graph.add("Greater", scores, np.float64(0))
         chosen = graph.add("Squeeze", graph.cast(positive, np.int64), np.array([1]))
-        both = [_logistic(graph, graph.add("Neg", scores)), _logistic(graph, scores)]
-        p = graph.add("Concat", *both, axis=1)
     else:
         chosen = graph.add("ArgMax", scores, axis=1, keepdims=0)
-        p = graph.add("Softmax", scores, axis=1)
-    p = graph.add("Max", p, np.float64(np.finfo(graph.dtype).tiny))  # as in predict_proba
     classes = _class_values(model.classes_)
     graph.output("label", graph.add("Gather", classes, chosen), classes.dtype, "n")
-    p = graph.cast(p, graph.dtype)
+    least = np.float64(np.finfo(graph.dtype).tiny)  # as in predict_proba
+    p = graph.cast(graph.add("Max", model.loss_.export(graph, scores), least), graph.dtype)
     graph.output("probabilities", p, graph.dtype, "n", len(classes))
-
-
-def _logistic(graph: Graph, x: str) -> str:
-    """1 / (1 + exp(-x)), to the last digit also where it is small, unlike some Sigmoids."""
-    one = np.float64(1)
-    return graph.add("Div", one, graph.add("Add", graph.add("Exp", graph.add("Neg", x)), one))
 
 
 def _class_values(classes: Array) -> Array:

@@ -25,7 +25,6 @@ from rflaf.estimators import RandomFeatures
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.onnx.graph import Graph
 from rflaf.onnx.models import add_random_features
-from rflaf.onnx.table_inputs import add_matrix
 
 Array = NDArray[Any]
 
@@ -164,7 +163,7 @@ def _add_random_features(graph: Graph, name: str, step: RandomFeatures, x: str) 
 def _add_column_encoder(graph: Graph, name: str, step: ColumnEncoder, x: str) -> str:
     if not step.is_numeric:
         raise _refused(name, step, "It has categories or dates, and is not the first step.")
-    return add_matrix(graph, step, x)
+    return step.export(graph, x)
 
 
 # What leaves it to others to look at the values

@@ -13,7 +13,6 @@ from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.inputs.kinds import SAME, as_levels, as_numbers
 from rflaf.inputs.opening import count_rows, opened
 from rflaf.inputs.parts import DIGITS, YEAR, CodePart, DatePart, LevelPart, NumberPart
-from rflaf.inputs.target_means import TargetMeans
 from rflaf.onnx.graph import ML_DOMAIN, Graph
 
 Array = NDArray[Any]
@@ -67,49 +66,18 @@ def add_columns(graph: Graph, encoder: ColumnEncoder) -> str:
     for part in encoder.parts_:
         if isinstance(part, NumberPart):
             given = [tensors[k] for k in part.at.tolist()]
-            x = graph.add("Concat", *given, axis=1) if len(given) > 1 else given[0]
-            parts.append(add_numbers(graph, part, graph.cast(x, np.float64)))
+            parts.append(part.export(graph, graph.cast(graph.joined(given), np.float64)))
         elif isinstance(part, LevelPart):
             row = _add_codes(graph, part.levels, tensors[part.column])
-            parts.append(_add_rows(graph, part.values, row))
+            parts.append(graph.rows(part.values, row))
         elif isinstance(part, CodePart):
             row = _add_codes(graph, part.levels, tensors[part.column])
             parts.append(graph.cast(row, np.float64))
         else:
             parts.append(_add_dates(graph, part, tensors))
-    x = graph.add("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+    x = graph.joined(parts)
     width = sum(len(part.origin) for part in encoder.parts_)
-    return x if encoder.means_ is None else add_means(graph, encoder.means_, x, width)
-
-
-def add_means(graph: Graph, means: TargetMeans, x: str, width: int) -> str:
-    """Means of the target in place of the codes in x, n × width."""
-    others = np.delete(np.arange(width), means.columns)
-    parts = [graph.columns(x, others)] if len(others) else []
-    for column, table in zip(means.columns, means.tables):
-        row = graph.cast(graph.columns(x, np.array([column])), np.int64)
-        parts.append(_add_rows(graph, table, row))
-    return graph.add("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
-
-
-def add_matrix(graph: Graph, encoder: ColumnEncoder, x: str) -> str:
-    """What the encoder makes of a matrix of numbers."""
-    (part,) = encoder.parts_
-    if len(part.at) < encoder.n_features_in_:
-        graph.refuse_infinite(x)  # in any column, as the estimator does
-        x = graph.columns(x, part.at)
-    return add_numbers(graph, part, x)
-
-
-def add_numbers(graph: Graph, part: NumberPart, x: str) -> str:
-    """Medians in place of NaN, and indicators."""
-    graph.refuse_infinite(x)
-    missing = graph.add("IsNaN", x)
-    filled = graph.add("Where", missing, part.medians.astype(np.float64), x)
-    if not len(part.flagged):
-        return filled
-    flags = graph.cast(graph.columns(missing, part.flagged), np.float64)
-    return graph.add("Concat", filled, flags, axis=1)
+    return x if encoder.means_ is None else encoder.means_.export(graph, x, width)
 
 
 def _add_codes(graph: Graph, levels: list[str], x: str) -> str:
@@ -125,12 +93,6 @@ def _add_codes(graph: Graph, levels: list[str], x: str) -> str:
         values_int64s=tuple(codes.values()),
         default_int64=count + 1,
     )
-
-
-def _add_rows(graph: Graph, table: Array, codes: str) -> str:
-    """The row of a table for each code."""
-    codes = graph.add("Squeeze", codes, np.array([1]))
-    return graph.add("Gather", table.astype(np.float64), codes, axis=0)
 
 
 def _add_dates(graph: Graph, part: DatePart, tensors: dict[int, str]) -> str:
@@ -152,7 +114,7 @@ def _add_dates(graph: Graph, part: DatePart, tensors: dict[int, str]) -> str:
         found.append(graph.add("Where", unknown, np.float64(part.since_median), apart))
     if part.flagged:
         found.append(graph.cast(missing, np.float64))
-    return graph.add("Concat", *found, axis=1) if len(found) > 1 else found[0]
+    return graph.joined(found)
 
 
 def _rounded(graph: Graph, x: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-_INSIDE = ("rflaf", "sklearn")
+_INSIDE = ("rflaf", "sklearn", "torch")  # torch calls the modules of `rflaf.nn`
 
 
 def caller_level() -> int:

@@ -1,0 +1,205 @@
+"""From a fitted estimator to a module: the graph that `rflaf.onnx` would write, for PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, fx, nn
+
+from rflaf.bases import Fixed
+from rflaf.graphs import Operators
+from rflaf.nn.learnable import LearnableActivation
+from rflaf.nn.networks import FixedActivation, TwoLayerNetwork, seeded
+
+Array = NDArray[Any]
+
+
+class FittedModule(nn.Module):
+    """What `to_torch` of an estimator gives; see there."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.steps = _steps_of(model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Predictions, as `predict` gives them; of classifiers as `predict_proba`."""
+        result: Tensor = self.steps(x)[1]
+        return result.to(x.dtype)
+
+    def scores(self, x: Tensor) -> Tensor:
+        """What the loss takes, n × C: for two classes log-odds, for more their logits.
+
+        For regressors it is the prediction before `exp`, where the loss has one.
+        """
+        result: Tensor = self.steps(x)[0]
+        return result.to(x.dtype)
+
+
+class MemberNetwork(TwoLayerNetwork):
+    """A member's sigma(X W) V, in float64, for inputs in its form.
+
+    V and `bias`, which starts at 0, are in units of the largest output weight, so that one learning
+    rate suits targets of any unit. W asks for no gradient until `requires_grad_` says so.
+    """
+
+    frozen = False
+
+    def __init__(self, member: Any, order: Array) -> None:
+        layer = member.layer
+        W = torch.from_numpy(layer.components[order])
+        sigma, factor = layer.activation, 1.0
+        if isinstance(sigma.basis, Fixed):
+            factor = float(sigma.coefficients[0])
+            activation: nn.Module = FixedActivation(sigma.basis.name, sigma.basis.phase)
+        else:
+            activation = LearnableActivation.from_activation(sigma, dtype=W.dtype)
+        coef = member.weight * factor * member.coef
+        d, m = W.shape
+        super().__init__(d, m, coef.shape[1], activation, seeded(0), W.dtype)
+        largest = np.abs(coef).max(axis=0)
+        unit = np.where(largest > 0, largest, 1.0)
+        self.W = nn.Parameter(W, requires_grad=False)
+        self.V = nn.Parameter(torch.from_numpy(coef / unit).to(W.dtype))
+        self.bias = nn.Parameter(torch.zeros(len(unit), dtype=W.dtype))
+        self.register_buffer("unit", torch.from_numpy(unit))
+        self.unit: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scores without the intercept, n × C."""
+        return (super().forward(x.to(self.W.dtype)) + self.bias) * self.unit
+
+
+class _Tape(Operators):
+    """Operators of ONNX as a graph of `torch.fx`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = nn.Module()
+        self.graph = fx.Graph()
+        self.nodes: dict[str, fx.Node] = {}
+        self._constants: dict[str, Array] = {}
+
+    def named(self, node: fx.Node) -> str:
+        self.nodes[node.name] = node
+        return node.name
+
+    def call(self, name: str, module: nn.Module, x: str) -> str:
+        """A module of its own, applied to x."""
+        self.root.add_module(name, module)
+        return self.named(self.graph.call_module(name, (self.nodes[x],)))
+
+    def cast(self, x: str, dtype: Any) -> str:
+        kind = torch.from_numpy(np.empty(0, dtype)).dtype
+        return self.add("Cast", x, to=kind)
+
+    def _node(self, operator: str, names: list[str], attributes: dict[str, Any]) -> str:
+        if operator not in _OPERATORS:
+            raise ValueError(
+                f"to_torch does not know the operator {operator!r}. Expected one of: "
+                f"{', '.join(_OPERATORS)}. A form or loss of one's own uses it in 'export'."
+            )
+        given = [
+            # numbers of dimensions are no tensors here
+            self._constants[name].tolist() if k and operator in _BY_AXES else self.nodes[name]
+            for k, name in enumerate(names)
+        ]
+        return self.named(self.graph.call_function(_OPERATORS[operator], (*given,), attributes))
+
+    def _constant(self, values: Array | np.generic) -> str:
+        array = np.asarray(values)
+        key = array.dtype.str, array.shape, array.tobytes()
+        if key not in self._known:
+            name = f"constant_{len(self._constants)}"
+            self.root.register_buffer(name, torch.from_numpy(array.copy()))
+            self._known[key] = self.named(self.graph.get_attr(name))
+            self._constants[self._known[key]] = array
+        return self._known[key]
+
+
+def _steps_of(model: Any) -> fx.GraphModule:
+    """From rows to scores and predictions."""
+    tape, encoder = _Tape(), model.encoder_
+    x = tape.cast(tape.named(tape.graph.placeholder("x")), np.float64)
+    width = model.n_features_in_ if encoder is None else len(encoder.origin_)
+    if encoder is not None and encoder.is_numeric:
+        x = encoder.export(tape, x)
+    count = iter(range(len(model.members_)))
+
+    def readout(member: Any, inputs: str, order: Array) -> str:
+        return tape.call(f"member_{next(count)}", MemberNetwork(member, order), inputs)
+
+    scores = model.outside_.export(tape, model.members_, x, width, readout)
+    result = model.loss_.export(tape, scores)
+    if model.coef_.ndim == 1:
+        result = tape.add("Squeeze", result, np.array([1]))
+    tape.graph.output((tape.nodes[scores], tape.nodes[result]))
+    return fx.GraphModule(tape.root, tape.graph, "Steps")
+
+
+def _max(x: Tensor, y: Tensor) -> Tensor:
+    return torch.clamp(x, min=y)  # where both are equal the slope is x's, not half of it
+
+
+def _min(x: Tensor, y: Tensor) -> Tensor:
+    return torch.clamp(x, max=y)
+
+
+def _clip(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    # its slope ends at `high`: of two bins, the one that begins at a value has that value's slope
+    return torch.where(x < high, torch.clamp(x, min=low), high)
+
+
+def _cast(x: Tensor, to: torch.dtype) -> Tensor:
+    return x.to(to)
+
+
+def _concat(*parts: Tensor, axis: int) -> Tensor:
+    return torch.cat(parts, axis)
+
+
+def _gather(x: Tensor, at: Tensor, axis: int = 0) -> Tensor:
+    return x[at] if axis == 0 else x.index_select(axis, at)
+
+
+def _sum(x: Tensor, axes: list[int], keepdims: int) -> Tensor:
+    return x.sum(axes, keepdim=bool(keepdims))
+
+
+def _squeeze(x: Tensor, axes: list[int]) -> Tensor:
+    return x.squeeze(axes[0])
+
+
+def _softmax(x: Tensor, axis: int) -> Tensor:
+    return torch.softmax(x, axis)
+
+
+_BY_AXES = ("ReduceSum", "Squeeze")
+_OPERATORS: dict[str, Any] = {
+    "Abs": torch.abs,
+    "Add": torch.add,
+    "Cast": _cast,
+    "Clip": _clip,
+    "Concat": _concat,
+    "Div": torch.div,
+    "Exp": torch.exp,
+    "Gather": _gather,
+    "Greater": torch.gt,
+    "GreaterOrEqual": torch.ge,
+    "IsInf": torch.isinf,
+    "IsNaN": torch.isnan,
+    "Log": torch.log,
+    "MatMul": torch.matmul,
+    "Max": _max,
+    "Min": _min,
+    "Mul": torch.mul,
+    "ReduceSum": _sum,
+    "Relu": torch.relu,
+    "Sign": torch.sign,
+    "Softmax": _softmax,
+    "Squeeze": _squeeze,
+    "Sub": torch.sub,
+    "Where": torch.where,
+}
