@@ -41,10 +41,12 @@ PARTS = {
     },
     "dask": {"_version", "estimators", "fitting", "rows", "runtime"},
     "datasets": {"runtime"},
+    "distributions": {"rules"},
     "estimators": {
         "_version",
         "activation",
         "bases",
+        "distributions",
         "fitting",
         "fused",
         "inputs",
@@ -58,6 +60,7 @@ PARTS = {
     "fitting": {
         "activation",
         "bases",
+        "distributions",
         "fused",
         "inputs",
         "losses",
@@ -75,6 +78,7 @@ PARTS = {
         "activation",
         "archive",
         "bases",
+        "distributions",
         "estimators",
         "fitting",
         "fused",
@@ -85,7 +89,7 @@ PARTS = {
         "tabular",
     },
     "kernels": {"activation", "bases", "theory"},
-    "losses": {"rows", "rules"},
+    "losses": {"distributions", "rows", "rules"},
     "nn": {"activation", "bases", "fused", "paper", "runtime"},
     "onnx": {
         "_version",

@@ -21,8 +21,7 @@ def test_intervals_cover_what_they_say(n, noise):
         shares.append(np.mean(np.abs(prediction - y[n:]) < 1.96 * std))
         if n == 1500:
             assert model.noise_ == pytest.approx(noise, rel=0.5 if noise == 0.1 else 0.15)
-    # a little more than 95%: the noise has the errors of single members, not of their mean
-    assert 0.93 < np.mean(shares) < 0.985
+    assert 0.93 < np.mean(shares) < 0.97
 
 
 def test_deviations_follow_the_noise_of_the_rows(rng):
@@ -35,7 +34,7 @@ def test_deviations_follow_the_noise_of_the_rows(rng):
     assert np.mean(std**2) == pytest.approx(np.mean(noise**2), rel=0.5)
     for coverage in (0.5, 0.9):
         low, high = model.predict_interval(X[800:], coverage)
-        np.testing.assert_allclose((low + high) / 2, prediction, rtol=1e-6, atol=1e-9)
+        assert ((low < prediction) & (prediction < high)).all()
         inside = (low < y[800:]) & (y[800:] < high)
         assert np.mean(inside) == pytest.approx(coverage, abs=0.08)
     with pytest.raises(ValueError, match="'coverage' must lie between 0 and 1"):

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+
+from rflaf.distributions import ErrorShape
 from rflaf.losses.robust import Robust
 
 
@@ -26,3 +29,7 @@ class AbsoluteError(Robust):
 
     name = "absolute_error"
     width = 0.15
+
+    def centred(self, shape: ErrorShape) -> ErrorShape:
+        """Predictions are medians."""
+        return shape.moved(-float(shape.quantile(np.array(0.5))))

@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
+from rflaf.distributions import ErrorShape
 from rflaf.losses.base import Array, Float64
 from rflaf.losses.numbers import check_one_column
 from rflaf.losses.robust import Robust
@@ -68,6 +69,10 @@ class Quantile(Robust):
     def residuals(self, scores: Float64, y: Array) -> Float64 | None:
         """None for several quantiles, which are what is known of the noise."""
         return super().residuals(scores, y) if self.single else None
+
+    def centred(self, shape: ErrorShape) -> ErrorShape:
+        """Predictions are quantiles."""
+        return shape.moved(-float(shape.quantile(np.array(self.quantile))))
 
     def export(self, graph: Any, scores: str) -> str:
         columns = [graph.columns(scores, [k]) for k in range(np.size(self.quantile))]
