@@ -100,9 +100,9 @@ def test_the_normal_distribution():
     np.testing.assert_allclose(found.logpdf(y)[inside], stats.norm.logpdf(y, 0, 2)[inside])
     assert found.sample(10, rng=0).shape == (10, 3)
     np.testing.assert_array_equal(found.sample(10, rng=0), found.sample(10, rng=0))
-    with pytest.raises(ValueError, match="'q' must be levels between 0 and 1. Got 1.5"):
+    with pytest.raises(ValueError, match="'q' must be levels between 0 and 1"):
         found.quantile(1.5)
-    with pytest.raises(ValueError, match="'coverage' must lie between 0 and 1. Got 0.0"):
+    with pytest.raises(ValueError, match="'coverage' must lie between 0 and 1"):
         found.interval(0)
 
 

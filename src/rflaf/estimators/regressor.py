@@ -316,6 +316,13 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         with np.errstate(over="ignore"):
             return self.loss_.predict(scores).astype(self.dtype_, copy=False)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions; with loss="quantile" D², the mean over the quantiles.
+
+        D² is the share of the pinball loss of the best constant that is gone.
+        """
+        return self.loss_.quality(np.asarray(y), self.predict(X), sample_weight)
+
     def predict_dist(self, X: Any) -> Distribution:
         """The distribution of a new observation at each row of X.
 

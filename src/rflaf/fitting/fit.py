@@ -269,16 +269,15 @@ def _spread(learned: _Learned) -> tuple[Array | None, Spread | None]:
     errors = loss.residuals(scores[at], given.y[at])
     if errors is None:
         return None, None
-    unit = np.abs(errors).max(axis=0)
-    unit = np.where(unit > 0, unit, 1.0)  # squares of very large or small errors are lost
-    errors, weights = errors / unit, given.weights[at]
-    noise = np.sqrt(np.average(errors**2, axis=0, weights=weights) / free) * unit
+    weights = given.weights[at]
+    size = noise = _root_mean_square(errors, weights) / np.sqrt(free)
     known = loss.error_scale(np.asarray(loss.predict(scores[at])).reshape(len(at), -1))
     if known is not None:
-        size = np.sqrt(np.average((errors / known) ** 2, axis=0, weights=weights) / free) * unit
-        return noise, Spread([[]] * len(unit), [ErrorShape.normal(float(each)) for each in size])
-    if not held_out:
-        return noise, Spread([[]] * len(unit), [ErrorShape.normal(float(each)) for each in noise])
+        size = _root_mean_square(errors / known, weights) / np.sqrt(free)
+    if known is not None or not held_out:
+        return noise, Spread([[]] * len(size), [ErrorShape.normal(float(each)) for each in size])
+    unit = _largest(errors)
+    errors = errors / unit
     at = at[:: -(-len(at) // rules.SCALE_ROWS)]
     errors, weights = errors[:: -(-len(errors) // rules.SCALE_ROWS)], given.weights[at]
     several = errors.shape[1] > rules.SCALE_OUTPUTS  # then they share their scale
@@ -287,6 +286,17 @@ def _spread(learned: _Learned) -> tuple[Array | None, Spread | None]:
     scales = [members for members, shapes in found for _ in shapes]
     spread = Spread(scales, [shape for _, shapes in found for shape in shapes])
     return noise, spread.scaled(unit * mean_error_ratio(learned.solved, learned.members, task))
+
+
+def _largest(errors: Array) -> Array:
+    """The largest size in each column: squares of very large or small errors are lost."""
+    largest = np.abs(errors).max(axis=0)
+    return np.where(largest > 0, largest, 1.0)
+
+
+def _root_mean_square(errors: Array, weights: Array) -> Array:
+    unit = _largest(errors)
+    return np.sqrt(np.average((errors / unit) ** 2, axis=0, weights=weights)) * unit
 
 
 def _scale_and_shapes(

@@ -16,7 +16,7 @@ from rflaf.losses import Loss
 Array = NDArray[Any]
 
 FARTHEST = 1e6  # standard deviations that a straight line is followed; its bounds end it before
-_HAND_OVER = 0.1  # standard deviations over which doubts set in
+HAND_OVER = 0.1  # standard deviations over which doubts set in
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Outside:
         doubts, spread, usual = self.doubts / unit, spread / unit, self.usual / unit
         distance = (below + above).max(axis=1, keepdims=True)
         more = rules.SPREAD_DOUBT * np.maximum(spread**2 - usual**2, 0)
-        variance = np.minimum(distance / _HAND_OVER, 1.0) * more
+        variance = np.minimum(distance / HAND_OVER, 1.0) * more
         variance += below**2 @ doubts[0] ** 2 + above**2 @ doubts[1] ** 2
         return np.sqrt(variance) * unit
 

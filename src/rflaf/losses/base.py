@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import r2_score
 
 from rflaf.distributions import Distribution, ErrorDistribution, ErrorShape
 from rflaf.rows import Sample, Tally
@@ -137,6 +138,10 @@ class Loss(ABC):
     def moved(self, scores: Array, by: Array) -> Array:
         """How far predictions move where the model's scores move by a little, n × C."""
         return by
+
+    def quality(self, y: Array, prediction: Array, weights: Array | None) -> float:
+        """What the regressor's `score` shows for predictions: 1 at best."""
+        return float(r2_score(y, prediction, sample_weight=weights))
 
     def error_scale(self, prediction: Array) -> Array | None:
         """What the size of errors is in proportion to, n × C, if the loss implies it.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+from sklearn.metrics import d2_pinball_score
 
 from rflaf.distributions import ErrorShape
 from rflaf.losses.base import Array, Float64
@@ -73,6 +74,15 @@ class Quantile(Robust):
     def centred(self, shape: ErrorShape) -> ErrorShape:
         """Predictions are quantiles."""
         return shape.moved(-float(shape.quantile(np.array(self.quantile))))
+
+    def quality(self, y: Array, prediction: Array, weights: Array | None) -> float:
+        """How much lower the pinball loss is than that of the best constants: their mean."""
+        columns = prediction.reshape(len(prediction), -1).T
+        parts = [
+            d2_pinball_score(y, column, sample_weight=weights, alpha=level)
+            for column, level in zip(columns, np.ravel(self.quantile))
+        ]
+        return float(np.mean(parts))
 
     def export(self, graph: Any, scores: str) -> str:
         columns = [graph.columns(scores, [k]) for k in range(np.size(self.quantile))]

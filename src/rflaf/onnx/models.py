@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf import rules
 from rflaf.activation import Activation
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.fitting import Member
-from rflaf.fitting.outside import FARTHEST
+from rflaf.fitting.outside import FARTHEST, HAND_OVER
 from rflaf.inputs.forms import Form, Standardised
 from rflaf.onnx.activations import add_activation
 from rflaf.onnx.graph import Graph
 from rflaf.onnx.table_inputs import add_means
 
 Array = NDArray[Any]
+Outputs = Sequence[str | float]
 
 
 def add_features(
@@ -62,11 +65,67 @@ def _add_mixed(graph: Graph, members: list[Member], x: str, width: int) -> str:
     intercept = np.sum([member.weight * member.intercept for member in members], axis=0)
     total = graph.add("Add", graph.refused(), intercept)
     for member in members:
-        layer = member.layer
-        given = x if layer.means is None else add_means(graph, layer.means, x, width)
-        phi = add_features(graph, layer.form, layer.components, layer.activation, given)
-        scores = _add_readout(graph, phi, member.weight * member.coef)
-        total = graph.add("Add", total, scores)
+        total = graph.add("Add", total, _add_member(graph, member, x, width, member.weight))
+    return total
+
+
+def _add_member(graph: Graph, member: Member, x: str, width: int, weight: float) -> str:
+    """A member's Phi V, times a weight."""
+    layer = member.layer
+    given = x if layer.means is None else add_means(graph, layer.means, x, width)
+    phi = add_features(graph, layer.form, layer.components, layer.activation, given)
+    return _add_readout(graph, phi, weight * member.coef)
+
+
+def _add_std(graph: Graph, model: RFLAFRegressor, x: str) -> str:
+    """The standard deviation of a new observation, n × C: `RFLAFRegressor.predict_std`."""
+    spread, width = model.spread_, _width(model)
+    x = _made_finite(graph, x, width)
+    near = graph.add("Min", graph.add("Max", x, model.outside_.seen[0]), model.outside_.seen[1])
+    unit = np.array([shape.std for shape in spread.shapes])
+    scales = [_add_scale(graph, members, near, width) for members in spread.scales]
+    scale = graph.add("Concat", *scales, axis=1)
+    variance = graph.add("Mul", graph.add("Mul", scale, scale), unit**2)
+    doubt = _add_doubt(graph, model, x, near, width)
+    return graph.add("Sqrt", graph.add("Add", variance, doubt))
+
+
+def _add_scale(graph: Graph, members: list[Member], near: str, width: int) -> str:
+    """The scale of errors, n × 1."""
+    far = np.log(rules.SCALE_RANGE)
+    if not members:
+        return graph.add("Add", graph.refused(), np.ones(1))
+    half = graph.add("Mul", _add_mixed(graph, members, near, width), np.float64(0.5))
+    return graph.add("Exp", graph.add("Min", graph.add("Max", half, -far), far))
+
+
+def _add_doubt(graph: Graph, model: RFLAFRegressor, x: str, near: str, width: int) -> str:
+    """The variance that comes on top beyond the rows of the fit, n × C: `Outside.doubt`."""
+    outside, members = model.outside_, model.members_
+    inner = graph.add("Min", graph.add("Max", x, outside.ends[0]), outside.ends[1])
+    each = [
+        graph.add("Add", _add_member(graph, member, inner, width, 1.0), member.intercept)
+        for member in members
+    ]
+    mean, square = graph.add("Add", graph.refused(), np.zeros(len(outside.usual))), None
+    for member, scores in zip(members, each):
+        mean = graph.add("Add", mean, graph.add("Mul", scores, np.float64(member.weight)))
+    for member, scores in zip(members, each):
+        apart = graph.add("Sub", scores, mean)
+        part = graph.add("Mul", graph.add("Mul", apart, apart), np.float64(member.weight))
+        square = part if square is None else graph.add("Add", square, part)
+    assert square is not None
+    more = graph.add("Relu", graph.add("Sub", square, outside.usual**2))
+    apart = graph.add("Div", graph.add("Sub", x, near), outside.unit)
+    above = graph.add("Min", graph.add("Relu", apart), np.float64(FARTHEST))
+    below = graph.add("Min", graph.add("Relu", graph.add("Neg", apart)), np.float64(FARTHEST))
+    distance = graph.add("ReduceMax", graph.add("Add", above, below), axes=(1,), keepdims=1)
+    share = graph.add("Min", graph.add("Div", distance, np.float64(HAND_OVER)), np.float64(1))
+    total = graph.add("Mul", graph.add("Mul", more, share), np.float64(rules.SPREAD_DOUBT))
+    for side, doubts in zip((below, above), outside.doubts):
+        total = graph.add(
+            "Add", total, graph.add("MatMul", graph.add("Mul", side, side), doubts**2)
+        )
     return total
 
 
@@ -97,25 +156,49 @@ def _width(model: Any) -> int:
     return int(model.n_features_in_ if encoder is None else len(encoder.origin_))
 
 
-def output_features(graph: Graph, model: RandomFeatures, x: str) -> None:
+def output_features(graph: Graph, model: RandomFeatures, x: str, outputs: Outputs) -> None:
     """The output "features"."""
     phi = add_random_features(graph, model, x)
     phi = graph.add("Add", phi, graph.cast(graph.refused(), graph.dtype))
     graph.output("features", phi, graph.dtype, "n", model.components_.shape[1])
 
 
-def output_prediction(graph: Graph, model: RFLAFRegressor, x: str) -> None:
-    """The output "prediction", of `predict`'s shape."""
+def output_prediction(graph: Graph, model: RFLAFRegressor, x: str, outputs: Outputs) -> None:
+    """The outputs "prediction", "std" and "quantiles", of the shapes that the model gives."""
     scores = add_scores(graph, model, x)
-    scores = graph.cast(model.loss_.export(graph, scores), graph.dtype)
-    if model.coef_.ndim == 1:
-        scores = graph.add("Squeeze", scores, np.array([1]))
-        graph.output("prediction", scores, graph.dtype, "n")
-    else:
-        graph.output("prediction", scores, graph.dtype, "n", model.coef_.shape[1])
+    prediction = model.loss_.export(graph, scores)
+    count = model.coef_.shape[1] if model.coef_.ndim == 2 else 1
+    levels = [each for each in outputs if not isinstance(each, str)]
+    made = {"prediction": prediction}
+    if "std" in outputs or levels:
+        _check_outputs(model, levels)
+        made["std"] = _add_std(graph, model, x)
+    for name in made:
+        if name in outputs:
+            found = graph.cast(made[name], graph.dtype)
+            if count == 1:
+                found = graph.add("Squeeze", found, np.array([1]))
+            graph.output(name, found, graph.dtype, "n", *([count] if count > 1 else []))
+    if levels:
+        shape = model.spread_.shapes[0]
+        errors = shape.quantile(np.array(levels)) / (shape.std if shape.std > 0 else 1.0)
+        quantiles = graph.add("Add", prediction, graph.add("MatMul", made["std"], errors[None]))
+        graph.output("quantiles", graph.cast(quantiles, graph.dtype), graph.dtype, "n", len(levels))
 
 
-def output_classes(graph: Graph, model: RFLAFClassifier, x: str) -> None:
+def _check_outputs(model: RFLAFRegressor, levels: list[Any]) -> None:
+    """Whether the model has what is asked for."""
+    loss = model.loss_
+    if model.spread_ is None or loss.error_scale(np.ones((1, 1))) is not None:
+        raise ValueError(
+            "The outputs 'std' and quantiles need a loss that learns a distribution of errors. Got "
+            f"loss={loss.name!r}, whose graphs have 'prediction' alone."
+        )
+    if levels and model.coef_.ndim == 2:
+        raise ValueError(f"Quantiles in 'outputs' need one target. Got a model of {loss.outputs}.")
+
+
+def output_classes(graph: Graph, model: RFLAFClassifier, x: str, outputs: Outputs) -> None:
     """The outputs "label" and "probabilities"."""
     scores = add_scores(graph, model, x)
     if len(model.classes_) == 2:
