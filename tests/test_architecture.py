@@ -39,7 +39,7 @@ PARTS = {
         "tabular",
         "theory",
     },
-    "dask": {"_version", "estimators", "fitting", "rows", "runtime"},
+    "dask": {"_version", "distributions", "estimators", "fitting", "rows", "runtime"},
     "datasets": {"runtime"},
     "distributions": {"rules"},
     "estimators": {

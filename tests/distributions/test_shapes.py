@@ -94,10 +94,12 @@ def test_it_comes_near_the_distribution_of_the_errors(family):
 
 def test_the_normal_distribution():
     found = ErrorDistribution(np.zeros((3, 1)), np.full((3, 1), 2.0), [ErrorShape.normal()])
-    y = np.array([-1.0, 0.0, 2.5])
-    inside = np.abs(y) < 2
-    np.testing.assert_allclose(found.cdf(y)[inside], stats.norm.cdf(y[inside] / 2), atol=1e-9)
-    np.testing.assert_allclose(found.logpdf(y)[inside], stats.norm.logpdf(y, 0, 2)[inside])
+    y = np.array([-1.0, 0.0, 7.5])
+    np.testing.assert_allclose(found.cdf(y), stats.norm.cdf(y / 2), atol=1e-9)
+    np.testing.assert_allclose(found.logpdf(y), stats.norm.logpdf(y, 0, 2))
+    np.testing.assert_allclose(found.std, 2)
+    known = y * (2 * stats.norm.cdf(y / 2) - 1) + 4 * stats.norm.pdf(y / 2) - 2 / np.sqrt(np.pi)
+    np.testing.assert_allclose(found.crps(y), known)
     assert found.sample(10, rng=0).shape == (10, 3)
     np.testing.assert_array_equal(found.sample(10, rng=0), found.sample(10, rng=0))
     with pytest.raises(ValueError, match="'q' must be levels between 0 and 1"):

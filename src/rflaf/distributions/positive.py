@@ -155,7 +155,7 @@ class SumDistribution(Positive):
     >>> from rflaf.distributions import SumDistribution
     >>> found = SumDistribution(np.array([1.0]), np.array([2.0]))
     >>> found.cdf(0.0).round(3).tolist(), found.quantile([0.3, 0.9]).round(3).tolist()
-    ([0.607], [[0.0, 3.237]])
+    ([0.607], [[0.0, 3.498]])
     """
 
     power: float = 1.5

@@ -35,7 +35,7 @@ class ErrorShape:
     >>> from rflaf.distributions import ErrorShape
     >>> shape = ErrorShape.of_errors(np.random.default_rng(0).exponential(size=2000))
     >>> shape.quantile(np.array([0.1, 0.5, 0.9])).round(1).tolist()
-    [0.1, 0.7, 2.3]
+    [0.1, 0.7, 2.4]
     """
 
     z: Array
@@ -45,8 +45,8 @@ class ErrorShape:
     @classmethod
     def normal(cls, std: float = 1.0) -> ErrorShape:
         """A normal distribution with mean 0."""
-        z = np.array([-1.0, 1.0])
-        return cls(z, std * z, np.full(2, float(std)))
+        z = np.linspace(-_FAR, _FAR, 25)  # no tails, which would be heavier
+        return cls(z, std * z, np.full(len(z), float(std)))
 
     @classmethod
     def of_errors(cls, errors: Array, weights: Array | None = None) -> ErrorShape:
