@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 MODULES = {
     "estimators": "Estimators",
+    "distributions": "Distributions",
     "losses": "Losses",
     "inputs": "Columns of frames",
     "tabular": "Tables",

@@ -144,6 +144,19 @@ def outside() -> str:
     return markdown(header, rows) + "\n\n" + measured_on(result)
 
 
+def uncertainty() -> str:
+    """Predictive distributions on the standard splits, beside the best published figures."""
+    result = load("uncertainty")
+    rows = [
+        [row["set"], row["model"], str(row["splits"])]
+        + [f"{row[name]:.3g} ({row[f'published_{name}']:g})" for name in ("nll", "rmse")]
+        + [f"{row['coverage']:.1%}", f"{row['crps']:.3g}"]
+        for row in result["rows"]
+    ]
+    header = ["set", "model", "splits", "NLL (published)", "RMSE (published)", "inside", "CRPS"]
+    return markdown(header, rows) + "\n\n" + measured_on(result)
+
+
 def rules_tried() -> str:
     """Losses and times with another value of a rule, over those with its own."""
     result = load("rules")
@@ -351,6 +364,7 @@ TABLES = {
     "few": few,
     "honesty": honesty,
     "outside": outside,
+    "uncertainty": uncertainty,
     "rules": rules_tried,
     "fit_seconds": fit_seconds,
 }

@@ -30,14 +30,15 @@ from rflaf._version import __version__
 from rflaf.activation import Activation
 from rflaf.archive import BadArchive, check_archive, stored
 from rflaf.bases import LEARNABLE_BASES, Basis, Continued, Fixed
+from rflaf.distributions import ErrorShape
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.estimators.base import PartialState
 from rflaf.fitting import Fit, Online
 from rflaf.fitting.folds import Folds
 from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.members import Member
-from rflaf.fitting.noise import NoiseModel
 from rflaf.fitting.outside import Outside
+from rflaf.fitting.spread import Spread
 from rflaf.fused import Bins
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.inputs.forms import FORMS, Form
@@ -49,7 +50,7 @@ from rflaf.runtime.files import write_whole
 from rflaf.solvers import NormalEquations
 from rflaf.tabular.model import TableModel
 
-_FORMAT = 2  # 1: before losses were part of a model
+_FORMAT = 3  # 1: before losses were part of a model; 2: before errors had a distribution
 _MARK = b"rflaf model"
 _COMMENT = re.compile(rb"rflaf model format=(\d+) version=(\S+) sha256=([0-9a-f]{64})")
 
@@ -71,7 +72,8 @@ _OWN_TYPES: tuple[type, ...] = (
     *LOSSES.values(),
     LevelPart,
     Member,
-    NoiseModel,
+    ErrorShape,
+    Spread,
     NormalEquations,
     NumberPart,
     Online,

@@ -75,9 +75,18 @@ MIX_PARTS, LEAST_PART = 20, 0.1  # that team weights are made of; a team with le
 MOST_TEMPERATURE = 3.0  # that scores are divided or multiplied by
 FEW_ROWS_PENALTY = 1e-4  # of the features' variance, at least, where no rows are held out
 
+# The distribution of errors. benchmarks/uncertainty.py
+SCALE_FEATURES, SCALE_MEMBERS = 100, 5  # of the fit of their scale
+SCALE_OUTPUTS = 4  # targets that have a scale of their own; more have one together
+SCALE_LEAST, SCALE_ROWS = 200, 10_000  # rows below which the scale is constant, and at most
+SCALE_RANGE = 30.0  # times or over its middle, at most
+RATIO_ROWS, LEAST_RATIO = 1000, 0.3  # of the error of the members' mean to that of one
+KNOT_STEP, LAST_KNOT = 0.5, 2.5  # of the quantile function, in normal quantiles
+TAIL_ERRORS, TAIL_PRIOR = 8, 3  # beyond the last knot at least, and those its slope is known from
+TAIL_BEND = 0.5  # by which the slope grows there, in its logarithm: tails are heavier than normal
+NORMAL_PART = 0.05  # of a normal distribution in the quantile function
+
 # What is said about a fit. benchmarks/trust.py
-NOISE_FEATURES, NOISE_ROWS, MOST_NOISE_ROWS = 200, 200, 20_000  # of the scale of the noise
-NOISE_RANGE = 30.0  # times or over its middle, at most
 IMPORTANCE_ROWS, IMPORTANCE_MEMBERS = 400, 2  # that are shuffled, and asked of each team
 
 # Beyond the rows of a fit. benchmarks/outside.py

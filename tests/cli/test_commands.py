@@ -54,9 +54,15 @@ def test_fit_predict_inspect(here):
     said = fit_small().output
     assert "Regression, because 'y' holds numbers that are not whole" in said
     assert "held-out rows: R²" in said
-    run("predict", "model.skops", "train.csv", "--std", "--keep", "x")
+    more = ["--std", "--quantiles", "0.05,0.5,0.95", "--interval", "0.9", "--keep", "x"]
+    run("predict", "model.skops", "train.csv", *more)
     found = pd.read_csv("predictions.csv")
-    assert list(found) == ["x", "prediction", "std"]
+    assert list(found) == ["x", "prediction", "std", "q0.05", "q0.5", "q0.95", "low", "high"]
+    assert (found["q0.05"] < found["q0.5"]).all()
+    np.testing.assert_allclose(found[["low", "high"]], found[["q0.05", "q0.95"]])
+    for option, value in (("--quantiles", "0.5,2"), ("--quantiles", "a"), ("--interval", "1")):
+        said = run("predict", "model.skops", "train.csv", option, value, code=1).stderr
+        assert f"{option} must" in " ".join(said.split())
     model = rflaf.load("model.skops")
     np.testing.assert_allclose(found["prediction"], model.predict(pd.read_csv("train.csv")))
     said = run("inspect", "model.skops", "--png", "a.png").output

@@ -31,6 +31,8 @@ def test_regression(client, rows):
     assert isinstance(prediction, da.Array)
     assert prediction.shape == std.shape == (N, 2)
     expected, expected_std = plain.predict(X, return_std=True)
+    with pytest.raises(TypeError, match="take arrays in memory"):
+        model.predict_interval(uneven(X))
     near = 1e-6 * np.abs(expected).max()  # members' weights are rounded to float32
     np.testing.assert_allclose(prediction.compute(), expected, rtol=1e-6, atol=near)
     # a regression of the logarithm of errors, some of them near 0, magnifies their rounding

@@ -29,6 +29,13 @@ def fit(
     table: TableFile,
     target: Target,
     task: TaskOption = TaskName.auto,
+    loss: Annotated[
+        str,
+        typer.Option(
+            help="Of a regression: squared_error, absolute_error, huber, quantile (the median), "
+            "poisson, gamma or tweedie."
+        ),
+    ] = "squared_error",
     out: Annotated[Path, typer.Option(help="The model file to write.")] = Path("model.skops"),
     components: Components = None,
     activation: Annotated[
@@ -70,6 +77,7 @@ def fit(
             frame,
             target,
             task=task.value,
+            loss=loss,
             drop=drop or (),
             n_components=components or "auto",
             activation=activation,

@@ -33,6 +33,16 @@ def predict(
     std: Annotated[
         bool, typer.Option("--std", help="Add the standard deviation (regression).")
     ] = False,
+    quantiles: Annotated[
+        str | None,
+        typer.Option(help="Add these quantiles, such as 0.05,0.5,0.95 (regression)."),
+    ] = None,
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, max=1.0, help="Add the ends of intervals with this coverage (regression)."
+        ),
+    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option("--keep", help="A column of the table to copy. May be repeated."),
@@ -73,6 +83,15 @@ def predict(
         made = {"prediction": fitted.predict(frame)}
         if std:
             made["std"] = fitted.predict_std(frame)
+        if quantiles is not None:
+            levels = _levels(quantiles)
+            columns = fitted.predict_quantiles(frame, levels).T
+            made |= {f"q{level:g}": column for level, column in zip(levels, columns)}
+        if interval is not None:
+            if not 0 < interval < 1:
+                raise TableError(f"--interval must lie between 0 and 1. Got {interval:g}.")
+            ends = fitted.predict_quantiles(frame, [(1 - interval) / 2, (1 + interval) / 2])
+            made |= {"low": ends[:, 0], "high": ends[:, 1]}
         if probabilities:
             values = fitted.predict_proba(frame)
             made |= {f"p({c})": values[:, i] for i, c in enumerate(fitted.classes)}
@@ -86,3 +105,18 @@ def predict(
                  f"{', '.join(map(repr, extra))}.")  # fmt: skip
     write_table(frame[kept].assign(**made), out, raw_text=raw_text)
     say(f"{len(frame):,} predictions of {fitted.target!r}: {out}")
+
+
+def _levels(given: str) -> list[float]:
+    """The levels of --quantiles."""
+    from rflaf.tabular import TableError
+
+    try:
+        levels = [float(text) for text in given.split(",")]
+    except ValueError:
+        levels = []
+    if not levels or not all(0 < level < 1 for level in levels):
+        raise TableError(
+            f"--quantiles must be numbers between 0 and 1, separated by commas. Got {given!r}."
+        )
+    return levels

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from rflaf._version import DOCUMENTS
 from rflaf.dask.collections import is_dask, partition
 from rflaf.dask.partitions import PartitionRows
+from rflaf.distributions import Distribution
 from rflaf.estimators.classifier import RFLAFClassifier
 from rflaf.estimators.regressor import RFLAFRegressor
 from rflaf.estimators.validation import InputCheck
@@ -149,6 +150,15 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Not here: fit takes all rows."""
         raise NotImplementedError("partial_fit is for arrays: 'to_local' gives the plain model.")
+
+    def predict_dist(self, X: Any) -> Distribution:
+        """As RFLAFRegressor, for plain arrays; quantiles and intervals come from it."""
+        if self._is_lazy(X):
+            raise TypeError(
+                "Distributions, quantiles and intervals take arrays in memory. Got a Dask "
+                "collection: call the model of 'to_local' on its partitions."
+            )
+        return super().predict_dist(X)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictions as a Dask array, not yet computed; for plain arrays as RFLAFRegressor.

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from rflaf.activation import Activation
 from rflaf.bases import Basis
-from rflaf.estimators.base import Array, BaseRFLAF
+from rflaf.estimators.base import Array, BaseRFLAF, spread_rows
 from rflaf.fitting import Fit
 from rflaf.losses import Logistic, Loss
 
@@ -44,6 +44,10 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     alpha_, alpha_path_, form_path_, history_, n_iter_, n_samples_fit_, grid_coverage_,
     feature_importances_, feature_importances_std_, background_
         As for RFLAFRegressor. With two classes there is one output, the log-odds of the second.
+    oof_prediction_ : array, n × C, or None
+        For each row the probabilities by those members that have not seen it, weighted and
+        calibrated (NaN: all have, or the row has no weight). None where the rows are too many to
+        keep.
     oof_score_ : float
         Accuracy on rows by the members that have not seen them, with the rows' own weights.
     temperature_ : float
@@ -188,7 +192,12 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     def _attributes(self, fitted: Fit) -> dict[str, Any]:
         loss = fitted.loss
         assert isinstance(loss, Logistic)
-        return {"classes_": loss.classes, "temperature_": fitted.temperature}
+        scores = spread_rows(fitted.oof_scores, fitted.sample_numbers, fitted.rows_seen)
+        return {
+            "classes_": loss.classes,
+            "temperature_": fitted.temperature,
+            "oof_prediction_": None if scores is None else loss.probabilities(scores),
+        }
 
     def decision_function(self, X: Any) -> Array:
         """Scores of the classes, n × C, or with two classes the log-odds of the second, n."""

@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from rflaf.activation import Activation
 from rflaf.bases import Basis
+from rflaf.distributions import Distribution
 from rflaf.estimators.base import Array, BaseRFLAF, spread_rows
 from rflaf.fitting import Fit
-from rflaf.fitting.noise import NoiseModel
+from rflaf.fitting.spread import Spread
 from rflaf.losses import LOSSES, Loss
 
 
@@ -154,8 +156,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     noise_ : float or array of C
         Standard deviation of the target about predictions of rows that were not learned from; None
         for several quantiles.
-    noise_model_ : NoiseModel or None
-        The same as a function of the inputs, for `return_std` and `predict_interval`.
+    spread_ : Spread or None
+        The distribution of errors and its scale as a function of the inputs, for `predict_dist`.
 
     Examples
     --------
@@ -296,7 +298,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
             "coef_": first.coef[:, 0] if single else first.coef,
             "intercept_": float(first.intercept[0]) if single else first.intercept,
             "noise_": float(noise[0]) if single and noise is not None else noise,
-            "noise_model_": fitted.noise_model,
+            "spread_": fitted.spread,
             "oof_prediction_": None if oof is None else fitted.loss.predict(oof),
         }
 
@@ -314,36 +316,84 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         with np.errstate(over="ignore"):
             return self.loss_.predict(scores).astype(self.dtype_, copy=False)
 
-    def predict_std(self, X: Any) -> Array:
-        """The standard deviation of a new observation at each row of X.
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions; with loss="quantile" D², the mean over the quantiles.
 
-        It depends on the row, and comes from errors on rows that were not learned from.
+        D² is the share of the pinball loss of the best constant that is gone.
         """
-        return self._shaped(np.concatenate([self._std(x) for x in self._input_blocks(X)]))
+        return self.loss_.quality(np.asarray(y), self.predict(X), sample_weight)
 
-    def _std(self, x: Any) -> Array:
-        std = self._noise().std(self.outside_.nearest(x))
-        doubt = self._doubt(x)
-        return (std if doubt is None else np.hypot(std, doubt)).astype(self.dtype_)
+    def predict_dist(self, X: Any) -> Distribution:
+        """The distribution of a new observation at each row of X.
 
-    def _noise(self) -> NoiseModel:
-        if self.noise_model_ is None:
+        It comes from errors on rows that were not learned from, divided by a scale that depends on
+        the row: skewed where errors are. Beyond the rows of the fit it widens with the distance.
+        For "poisson", "gamma" and "tweedie" it is of the family that the loss implies, with the
+        dispersion of such rows: a negative binomial for counts, a gamma, a sum of gamma many as a
+        Poisson number. There is none for several quantiles at once.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rflaf import RFLAFRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-1, 1, (1000, 2))
+        >>> y = X[:, 0] + 0.1 * np.exp(X[:, 1]) * rng.exponential(size=1000)
+        >>> dist = RFLAFRegressor(100, random_state=0).fit(X, y).predict_dist([[0, -1], [0, 1]])
+        >>> dist.std.shape, bool(dist.std[1] > 3 * dist.std[0])
+        ((2,), True)
+        >>> low, middle, high = dist.quantile([0.05, 0.5, 0.95])[1]
+        >>> bool(high - middle > 2 * (middle - low))  # as skewed as the errors
+        True
+        """
+        check_is_fitted(self)
+        if self.spread_ is None:
             raise ValueError(
-                "Standard deviations and intervals need one prediction per target. Got loss="
-                f"{self.loss_.name!r} with {self.loss_.outputs} predictions: take these."
+                "Distributions, standard deviations and intervals need one prediction per target. "
+                f"Got loss={self.loss_.name!r} with {self.loss_.outputs} predictions: take these."
             )
-        return self.noise_model_
+        blocks = [self._located(self.spread_, x) for x in self._input_blocks(X)]
+        prediction, std = (np.concatenate(parts) for parts in zip(*blocks))
+        return self.loss_.distribution(prediction, std, self.spread_.shapes)
 
-    def _doubt(self, x: Any) -> Array | None:
-        """Standard deviation of predictions beyond the rows of the fit, n × C; None: no row."""
+    def _located(self, spread: Spread, x: Any) -> tuple[Array, Array]:
+        """Predictions and standard deviations of some rows, n × C."""
+        scores = self._block_scores(x)
+        prediction = np.asarray(self.loss_.predict(scores)).reshape(len(scores), -1)
+        std = spread.std(self.loss_, prediction, self.outside_.nearest(x))
         doubt = self.outside_.doubt(self.members_, x)
-        return None if doubt is None else self.loss_.moved(self._block_scores(x), doubt)
+        if doubt is not None:
+            std = np.hypot(std, self.loss_.moved(scores, doubt))
+        return prediction, std
+
+    def predict_std(self, X: Any) -> Array:
+        """The standard deviation of a new observation at each row of X: that of `predict_dist`."""
+        return self.predict_dist(X).std.astype(self.dtype_)
+
+    def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95)) -> Array:
+        """Quantiles of a new observation at each row of X, in a last dimension; they never cross.
+
+        Parameters
+        ----------
+        X : array, frame or source, n rows
+        quantiles : array of k
+            Levels between 0 and 1.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from rflaf import RFLAFRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = RFLAFRegressor(50, n_members=3, random_state=0).fit(X, y)
+        >>> model.predict_quantiles(X[:4], [0.1, 0.9]).shape
+        (4, 2)
+        """
+        return self.predict_dist(X).quantile(np.atleast_1d(quantiles)).astype(self.dtype_)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Array, Array]:
         """The ends of intervals that hold a share `coverage` of new observations.
 
-        Their width depends on the row; the share is that of rows which were not learned from.
-        Beyond the rows of the fit the width grows with the distance.
+        They are quantiles of `predict_dist`, with as much probability below as above.
 
         Examples
         --------
@@ -355,25 +405,5 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         >>> bool(0.7 < ((low < y[1000:]) & (y[1000:] < high)).mean() < 0.9)
         True
         """
-        if not 0 < coverage < 1:
-            raise ValueError(f"'coverage' must lie between 0 and 1. Got {float(coverage)}.")
-        low, high = [], []
-        for x in self._input_blocks(X):
-            middle = self.loss_.predict(self._block_scores(x)).reshape(x.shape[0], -1)
-            width = self._width(x, coverage)
-            low.append(np.maximum(middle - width, self.loss_.lowest).astype(self.dtype_))
-            high.append((middle + width).astype(self.dtype_))
-        return self._shaped(np.concatenate(low)), self._shaped(np.concatenate(high))
-
-    def _width(self, x: Any, coverage: float) -> Array:
-        """How far an interval reaches; doubts beyond the rows of the fit widen it in proportion."""
-        near, doubt = self.outside_.nearest(x), self._doubt(x)
-        width = self._noise().width(near, coverage)
-        if doubt is None:
-            return width
-        std = self._noise().std(near)
-        return width * np.hypot(1.0, doubt / np.where(std > 0, std, np.inf)) + doubt * (std <= 0)
-
-    def _shaped(self, values: Array) -> Array:
-        """One number per row where targets are."""
-        return values[:, 0] if self.coef_.ndim == 1 else values
+        low, high = self.predict_dist(X).interval(coverage)
+        return low.astype(self.dtype_), high.astype(self.dtype_)

@@ -8,21 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf import rules
+from rflaf.distributions import ErrorShape
 from rflaf.fitting import budget
 from rflaf.fitting.attribution import background_rows
+from rflaf.fitting.averaging import mean_error_ratio
 from rflaf.fitting.folds import Folds, plan_folds, resolve
 from rflaf.fitting.importance import input_importances
 from rflaf.fitting.layers import learn_layers
 from rflaf.fitting.members import Member, mix_teams, mixed_scores, out_of_fold, weighted
-from rflaf.fitting.noise import NoiseModel, constant_noise, fit_noise
 from rflaf.fitting.outside import Outside
 from rflaf.fitting.settings import FitSettings
 from rflaf.fitting.solving import Solved, solve_members
+from rflaf.fitting.spread import Spread, error_shapes, scale_settings, squared_errors
 from rflaf.fitting.sums import Pair
 from rflaf.fitting.tails import learn_outside, usual_spread
-from rflaf.fitting.task import Task, means_folds
+from rflaf.fitting.task import Task
 from rflaf.fitting.trials import choose_forms
-from rflaf.losses import Loss
+from rflaf.losses import Gamma, Loss
 from rflaf.rows import ArrayRows, InUnits, Rows, Sample
 from rflaf.runtime.threads import use_threads
 
@@ -73,9 +76,9 @@ class Fit:
         What scores were divided by.
     sample_numbers : array of int
         The rows of the sample among all.
-    noise, noise_model : array of C, NoiseModel, optional
-        How far observations lie from predictions, where that is a number; and as a function of the
-        inputs.
+    noise, spread : array of C, Spread, optional
+        How far observations lie from predictions, where that is a number; and the distribution of
+        errors, as a function of the inputs.
     importances, importance_deviations : array of d, array of members × d
         See `input_importances`.
     background : array
@@ -97,7 +100,7 @@ class Fit:
     temperature: float
     sample_numbers: Array
     noise: Array | None
-    noise_model: NoiseModel | None
+    spread: Spread | None
     importances: Array
     importance_deviations: Array
     background: Array
@@ -106,12 +109,67 @@ class Fit:
     online: Online | None = None
 
 
+@dataclass(frozen=True)
+class _Learned:
+    """Members and their scores out of fold, before anything else is said about them."""
+
+    task: Task
+    given: Sample
+    solved: Solved
+    judges: list[Member | None]
+    weights: Array
+    temperature: float
+    members: list[Member]
+    scores: Array
+    form_path: list[dict[str, Any]]
+
+    @property
+    def in_units(self) -> Array:
+        """The out-of-fold scores as the model has them."""
+        scores = self.scores / self.temperature
+        return self.task.loss.in_units(np.zeros(1), scores)[1]
+
+
 def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
     """Learn a model of rows.
 
     One pass draws a sample, on which layers are learned. What follows needs all rows: a pass that
     sums over them, or a pass per step.
     """
+    rows, given, task = _open(rows, loss, settings)
+    loss, settings, sample = task.loss, task.settings, task.sample
+    with use_threads(settings.n_jobs):
+        learned = _learn(rows, given, task)
+        members, temperature = learned.members, learned.temperature
+        importances, deviations = input_importances(members, sample.x, settings.rng(4))
+        outside = learn_outside(task, learned.judges, learned.weights, learned.scores, importances)
+        outside = replace(
+            outside.in_units(loss, temperature),
+            usual=usual_spread(members, sample.x, settings.rng(6)),
+        )
+        noise, spread = _spread(learned)
+        return Fit(
+            loss=loss,
+            members=members,
+            alpha_path=learned.solved.solutions[_places(learned.solved, members)[0]].path,
+            form_path=learned.form_path,
+            oof_scores=learned.in_units,
+            oof_score=_score(learned.scores / temperature, task, given.weights),
+            temperature=temperature,
+            sample_numbers=sample.numbers,
+            noise=noise,
+            spread=spread,
+            importances=importances,
+            importance_deviations=deviations,
+            background=background_rows(sample.x, settings.rng(7)),
+            outside=outside,
+            rows_seen=sample.seen,
+            online=_online(learned.solved, members, task),
+        )
+
+
+def _open(rows: Rows, loss: Loss, settings: FitSettings) -> tuple[Rows, Sample, Task]:
+    """Draw the sample, and settle what depends on it: units of the targets, sizes and folds."""
     sample = rows.sample(
         lambda x: budget.sample_rows(x, settings.max_bytes), settings.seed, loss.tally
     )
@@ -123,45 +181,21 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
     settings = resolve(settings, sample, loss)
     folds = plan_folds(sample, settings)
     budget.check_fit(sample, loss.outputs, settings, len(folds.of_member))
-    with use_threads(settings.n_jobs):
-        task = Task(sample, folds(sample.keys), folds, loss, settings)
-        chosen, form_path = choose_forms(task)
-        layers = learn_layers(task, chosen)
-        stored = ArrayRows.of_sample(given) if sample.whole else rows
-        solved = solve_members(stored, task, layers)
-        judges = _members(solved, task, honest=True)
-        scores = out_of_fold(judges, task)
-        weights, temperature = _mixed(scores, task)
-        members = weighted(_members(solved, task, temperature=temperature), weights)
-        importances, deviations = input_importances(members, sample.x, settings.rng(4))
-        scores = np.tensordot(weights, scores, axes=1)
-        outside = learn_outside(task, judges, weights, scores, importances)
-        scores = scores / temperature
-        outside = replace(
-            outside.in_units(loss, temperature),
-            usual=usual_spread(members, sample.x, settings.rng(6)),
-        )
-        in_units = loss.in_units(np.zeros(1), scores)[1]
-        leading = _places(solved, members)[0]
-        noise, noise_model = _noise(in_units, members, solved, given, task)
-        return Fit(
-            loss=loss,
-            members=members,
-            alpha_path=solved.solutions[leading].path,
-            form_path=form_path,
-            oof_scores=in_units,
-            oof_score=_score(scores, task, given.weights),
-            temperature=temperature,
-            sample_numbers=sample.numbers,
-            noise=noise,
-            noise_model=noise_model,
-            importances=importances,
-            importance_deviations=deviations,
-            background=background_rows(sample.x, settings.rng(7)),
-            outside=outside,
-            rows_seen=sample.seen,
-            online=_online(solved, members, task),
-        )
+    return rows, given, Task(sample, folds(sample.keys), folds, loss, settings)
+
+
+def _learn(rows: Rows, given: Sample, task: Task) -> _Learned:
+    """Choose forms, learn layers, solve for output weights, and mix the teams."""
+    chosen, form_path = choose_forms(task)
+    layers = learn_layers(task, chosen)
+    stored = ArrayRows.of_sample(given) if task.sample.whole else rows
+    solved = solve_members(stored, task, layers)
+    judges = _members(solved, task, honest=True)
+    scores = out_of_fold(judges, task)
+    weights, temperature = _mixed(scores, task)
+    members = weighted(_members(solved, task, temperature=temperature), weights)
+    scores = np.tensordot(weights, scores, axes=1)
+    return _Learned(task, given, solved, judges, weights, temperature, members, scores, form_path)
 
 
 def encode_sample(sample: Sample, loss: Loss) -> tuple[Sample, Sample]:
@@ -220,32 +254,74 @@ def _score(scores: Array, task: Task, weights: Array) -> float:
     return task.loss.score(scores[seen], task.sample.y[seen], weights[seen])
 
 
-def _noise(
-    scores: Array, members: list[Member], solved: Solved, given: Sample, task: Task
-) -> tuple[Array | None, NoiseModel | None]:
-    """The standard deviation of observations about predictions, and as a function of the inputs.
+def _spread(learned: _Learned) -> tuple[Array | None, Spread | None]:
+    """The standard deviation of observations about predictions, and the distribution of errors.
 
     Where no rows were held out, from those fitted to, over the share of freedom that is left.
     """
-    seen = np.isfinite(scores[:, 0])
+    task, given, scores = learned.task, learned.given, learned.in_units
+    loss, seen = task.loss, np.isfinite(scores[:, 0])
     free, held_out = 1.0, bool(seen.any())
     if not held_out:
-        seen, free = ~seen, solved.solutions[0].freedom
-        scores = mixed_scores(members, given.x)
-    errors = task.loss.residuals(scores[seen], given.y[seen])
+        seen, free = ~seen, learned.solved.solutions[0].freedom
+        scores = mixed_scores(learned.members, given.x)
+    at = np.flatnonzero(seen)
+    errors = loss.residuals(scores[at], given.y[at])
     if errors is None:
         return None, None
-    unit = np.abs(errors).max(axis=0)
-    unit = np.where(unit > 0, unit, 1.0)  # squares of very large or small errors are lost
-    weights = given.weights[seen]
-    noise = np.sqrt(np.average((errors / unit) ** 2, axis=0, weights=weights) / free) * unit
-    if not held_out:
-        return noise, constant_noise(noise)
-    learned = solved.layers[_places(solved, members)[0]]  # with means that leave rows out
-    fold = means_folds(learned, task.folds, given.keys)
-    inputs = learned.inputs(given.x[seen], None if fold is None else fold[seen])
-    model = fit_noise(members[0].layer, inputs, errors / unit, given.keys[seen])
-    return noise, replace(model, unit=model.unit * unit, quantiles=model.quantiles * unit)
+    weights = given.weights[at]
+    size = noise = _root_mean_square(errors, weights) / np.sqrt(free)
+    known = loss.error_scale(np.asarray(loss.predict(scores[at])).reshape(len(at), -1))
+    if known is not None:
+        size = _root_mean_square(errors / known, weights) / np.sqrt(free)
+    if known is not None or not held_out:
+        return noise, Spread([[]] * len(size), [ErrorShape.normal(float(each)) for each in size])
+    unit = _largest(errors)
+    errors = errors / unit
+    at = at[:: -(-len(at) // rules.SCALE_ROWS)]
+    errors, weights = errors[:: -(-len(errors) // rules.SCALE_ROWS)], given.weights[at]
+    several = errors.shape[1] > rules.SCALE_OUTPUTS  # then they share their scale
+    parts = [errors] if several else list(errors.T[:, :, None])
+    found = [_scale_and_shapes(learned, at, part, weights) for part in parts]
+    scales = [members for members, shapes in found for _ in shapes]
+    spread = Spread(scales, [shape for _, shapes in found for shape in shapes])
+    return noise, spread.scaled(unit * mean_error_ratio(learned.solved, learned.members, task))
+
+
+def _largest(errors: Array) -> Array:
+    """The largest size in each column: squares of very large or small errors are lost."""
+    largest = np.abs(errors).max(axis=0)
+    return np.where(largest > 0, largest, 1.0)
+
+
+def _root_mean_square(errors: Array, weights: Array) -> Array:
+    unit = _largest(errors)
+    return np.sqrt(np.average((errors / unit) ** 2, axis=0, weights=weights)) * unit
+
+
+def _scale_and_shapes(
+    learned: _Learned, at: Array, errors: Array, weights: Array
+) -> tuple[list[Member], list[ErrorShape]]:
+    """The scale of errors, n × C, as a fit of its own, and the distributions of errors over it.
+
+    The loss of the gamma distribution for squared errors, s + e² exp(-s), is twice the negative log
+    likelihood of a normal error with the variance exp(s). Errors are divided by scales that were
+    fitted without them. Where these are no better than a constant, that is taken.
+    """
+    given, loss = learned.given, learned.task.loss
+    none: list[Member] = []
+    constant = error_shapes(loss, errors, np.zeros(len(errors)), weights)
+    keys = given.keys[at]
+    if len(np.unique(keys)) < rules.SCALE_LEAST or not errors.any(axis=0).all():
+        return none, constant
+    rows = ArrayRows(given.x[at], squared_errors(errors, weights), weights, keys=keys)
+    opened = _open(rows, Gamma(), scale_settings(learned.task.settings, given.x))
+    scale = _learn(*opened)
+    log_square = scale.in_units[:, 0]
+    known = np.isfinite(log_square)
+    if not _score(scale.scores / scale.temperature, scale.task, scale.given.weights) > 0:
+        return none, constant
+    return scale.members, error_shapes(loss, errors[known], log_square[known], weights[known])
 
 
 def _places(solved: Solved, members: list[Member]) -> list[int]:
@@ -256,8 +332,9 @@ def _places(solved: Solved, members: list[Member]) -> list[int]:
 
 def _online(solved: Solved, members: list[Member], task: Task) -> Online | None:
     """The sums of the members that have a part in the prediction, in their order."""
-    if solved.sums is None:
+    if not task.settings.online:
         return None
+    assert solved.sums is not None
     settings, sample = task.settings, task.sample
     return Online(
         sums=[solved.sums[k] for k in _places(solved, members)],

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from rflaf.fitting import budget
 from rflaf.fitting.fit import Fit, Online
-from rflaf.fitting.noise import NoiseModel
 from rflaf.fitting.outside import value_range
 from rflaf.fitting.settings import FitSettings
 from rflaf.fitting.solving import Prepare, solve_sums
+from rflaf.fitting.spread import Spread
 from rflaf.fitting.sums import Pair, SumMembers, add_sums
 from rflaf.rows import Block, Rows
 from rflaf.runtime.threads import parallel, use_threads
@@ -57,10 +57,10 @@ def extend(fitted: Fit, rows: Rows, settings: FitSettings) -> Fit:
             at=None if new is None else [np.vstack([each.coef, each.intercept]) for each in new],
         )
         sums = add_sums(online.sums, rows.reduce(summed, add_sums, online.block_rows))
-        solutions, noise, model = new, fitted.noise, fitted.noise_model
+        solutions, noise, spread = new, fitted.noise, fitted.spread
         if solutions is None:
             solutions = solve_sums(sums, layers, settings, online.first_rows)
-            noise, model = _grown_noise(fitted, online, sums, solutions, settings)
+            noise, spread = _grown_noise(fitted, online, sums, solutions, settings)
     members = []
     for member, solution in zip(fitted.members, solutions):
         given = solution.coef / fitted.temperature, solution.intercept / fitted.temperature
@@ -73,7 +73,7 @@ def extend(fitted: Fit, rows: Rows, settings: FitSettings) -> Fit:
         outside=fitted.outside.grown(grown),
         alpha_path=solutions[0].path or fitted.alpha_path,
         noise=noise,
-        noise_model=model,
+        spread=spread,
         rows_seen=fitted.rows_seen + count,
         online=replace(online, sums=sums),
     )
@@ -124,17 +124,16 @@ def _new_solutions(
 
 def _grown_noise(
     fitted: Fit, online: Online, sums: list[Pair], solutions: list[Any], settings: FitSettings
-) -> tuple[Array | None, NoiseModel | None]:
+) -> tuple[Array | None, Spread | None]:
     """The noise, in proportion to the errors with new rows and without."""
-    noise, model = fitted.noise, fitted.noise_model
-    if noise is None or model is None:
-        return noise, model
+    noise, spread = fitted.noise, fitted.spread
+    if noise is None or spread is None:
+        return noise, spread
     layers = [member.layer for member in fitted.members]
     before = solve_sums(online.sums, layers, settings, online.first_rows)
     grown = _errors(sums, solutions) / np.maximum(_errors(online.sums, before), 1e-300)
     grown = np.sqrt(grown)
-    model = replace(model, unit=model.unit * grown, quantiles=model.quantiles * grown)
-    return noise * grown, model
+    return noise * grown, spread.scaled(grown)
 
 
 def _errors(sums: list[Pair], solutions: list[Any]) -> Array:

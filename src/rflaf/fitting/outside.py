@@ -119,6 +119,37 @@ class Outside:
         variance += below**2 @ doubts[0] ** 2 + above**2 @ doubts[1] ** 2
         return np.sqrt(variance) * unit
 
+    def export_doubt(
+        self,
+        graph: Any,
+        members: list[Member],
+        x: str,
+        near: str,
+        width: int,
+        readout: Callable[..., str],
+    ) -> str:
+        """The square of what `doubt` gives, as part of a graph; `near` is held between `seen`."""
+        inner = graph.add("Min", graph.add("Max", x, self.ends[0]), self.ends[1])
+        mean = export_mixed(graph, members, inner, width, readout)
+        more = np.negative(self.usual**2)
+        for member in members:
+            alone = replace(member, weight=1.0)
+            apart = graph.add("Sub", export_mixed(graph, [alone], inner, width, readout), mean)
+            part = graph.add("Mul", graph.add("Mul", apart, apart), np.float64(member.weight))
+            more = graph.add("Add", part, more)
+        pairs = (near, x), (x, near)
+        apart = [graph.add("Div", graph.add("Sub", *pair), self.unit) for pair in pairs]
+        most = np.float64(_FARTHEST)
+        sides = [graph.add("Min", graph.add("Relu", each), most) for each in apart]
+        distance = graph.add("ReduceMax", graph.add("Add", *sides), axes=(1,), keepdims=1)
+        share = graph.add("Min", graph.add("Div", distance, np.float64(_HAND_OVER)), np.float64(1))
+        share = graph.add("Mul", share, np.float64(rules.SPREAD_DOUBT))
+        total = graph.add("Mul", graph.add("Relu", more), share)
+        for side, doubts in zip(sides, self.doubts):
+            squares = graph.add("MatMul", graph.add("Mul", side, side), doubts**2)
+            total = graph.add("Add", total, squares)
+        return str(total)
+
     def far(self, x: Any) -> Array:
         """How many rows lie more than a standard deviation beyond what was seen, by column, d + 1.
 

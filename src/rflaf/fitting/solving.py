@@ -40,12 +40,14 @@ Array = NDArray[Any]
 class Solved:
     """A solution for each layer, and the layers, whose scale a solver may have changed.
 
-    `sums` are kept where more rows may come.
+    `sums` are those of the loss's quadratic model, where they were taken, in the span that
+    `rotations` have where rows are few.
     """
 
     layers: list[FittedLayer]
     solutions: list[Solution]
     sums: list[Pair] | None = None
+    rotations: Sequence[Array | None] = ()
 
 
 def solve_members(rows: Rows, task: Task, layers: list[FittedLayer]) -> Solved:
@@ -59,7 +61,7 @@ def solve_members(rows: Rows, task: Task, layers: list[FittedLayer]) -> Solved:
         turned = [
             _unrotated(solution, rotation) for solution, rotation in zip(solutions, rotations)
         ]
-        return Solved(layers, turned, sums if task.settings.online else None)
+        return Solved(layers, turned, sums, rotations)
     solutions = _solve_by_steps(rows, task, layers)
     if not task.settings.online:
         return Solved(layers, solutions)

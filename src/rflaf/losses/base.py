@@ -7,11 +7,14 @@ far scores are from them, and what a prediction is. A new loss is one file with 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import r2_score
 
+from rflaf.distributions import Distribution, ErrorDistribution, ErrorShape
 from rflaf.rows import Sample, Tally
 
 Array = NDArray[Any]
@@ -44,7 +47,6 @@ class Loss(ABC):
     score_name: ClassVar[str] = "D²"  # of what `score` measures
     quadratic: ClassVar[bool] = False  # one Newton step from anywhere is the solution
     reach: ClassVar[float] = 0.0  # beyond the fit's rows, in ranges of their scores
-    lowest: ClassVar[float] = -np.inf  # of what can be observed, where it is a number
     single: bool = True  # whether a prediction is one number, or label, per row
 
     @abstractmethod
@@ -139,6 +141,29 @@ class Loss(ABC):
     def moved(self, scores: Array, by: Array) -> Array:
         """How far predictions move where the model's scores move by a little, n × C."""
         return by
+
+    def quality(self, y: Array, prediction: Array, weights: Array | None) -> float:
+        """What the regressor's `score` shows for predictions: 1 at best."""
+        return float(r2_score(y, prediction, sample_weight=weights))
+
+    def error_scale(self, prediction: Array) -> Array | None:
+        """What the size of errors is in proportion to, n × C, if the loss implies it.
+
+        None: it is learned.
+        """
+        return None
+
+    def centred(self, shape: ErrorShape) -> ErrorShape:
+        """The distribution of errors, moved to where the loss puts predictions."""
+        return shape
+
+    def distribution(
+        self, prediction: Array, std: Array, shapes: Sequence[ErrorShape]
+    ) -> Distribution:
+        """That of observations with these standard deviations, n × C, and shapes of errors."""
+        unit = np.array([shape.std for shape in shapes])
+        scale = std / np.where(unit > 0, unit, 1.0)
+        return ErrorDistribution(prediction, scale, shapes, self.outputs == 1 and self.single)
 
     def export(self, graph: Any, scores: str) -> str:
         """What `predict` makes of a tensor of scores, n × C, as part of a graph."""

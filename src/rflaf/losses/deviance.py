@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
 from scipy.special import xlogy
 
+from rflaf.distributions import (
+    CountDistribution,
+    Distribution,
+    ErrorShape,
+    GammaDistribution,
+    SumDistribution,
+)
 from rflaf.losses.base import Array, Float64, Loss
 from rflaf.losses.numbers import check_one_column, largest_size
 from rflaf.rows import Sample
 
+_RATES = 1.5  # power of the distribution of rates
 _RAREST = 1e-9  # mean of a fold without events, in units of that of all rows
 
 
@@ -25,9 +34,12 @@ class Deviance(Loss):
         The mean of the targets, in units of which they are.
     power : float
         1: Poisson; between 1 and 2: sums of gamma many as a count; 2: gamma.
+    whole : bool
+        Whether all targets are integers.
     """
 
     unit: float = 1.0
+    whole: bool = False
     power: float = field(default=1.0, init=False)
 
     lowest = 0.0
@@ -50,7 +62,8 @@ class Deviance(Loss):
         if not largest > 0:
             raise ValueError(f"loss={self.name!r} takes some positive targets. Got only zeros.")
         mean = largest * float(np.average(sample.y / largest, weights=sample.weights))
-        return replace(self, unit=mean if fit_intercept else 1.0)
+        whole = bool(np.all(sample.y == np.round(sample.y)))
+        return replace(self, unit=mean if fit_intercept else 1.0, whole=whole)
 
     def encode(self, y: Array, weights: Array) -> tuple[Array, Array]:
         return y / self.unit, weights
@@ -85,6 +98,20 @@ class Deviance(Loss):
 
     def moved(self, scores: Array, by: Array) -> Array:
         return np.exp(scores) * np.expm1(by)
+
+    def error_scale(self, prediction: Array) -> Array:
+        return prediction ** (self.power / 2)
+
+    def distribution(
+        self, prediction: Array, std: Array, shapes: Sequence[ErrorShape]
+    ) -> Distribution:
+        """That of the loss; for rates, which are no counts, a sum of gamma variables."""
+        mean, std = prediction[:, 0], std[:, 0]
+        if self.power >= 2:
+            return GammaDistribution(mean, std)
+        if self.power == 1 and self.whole:
+            return CountDistribution(mean, std)
+        return SumDistribution(mean, std, self.power if self.power > 1 else _RATES)
 
     def export(self, graph: Any, scores: str) -> str:
         return str(graph.add("Exp", scores))

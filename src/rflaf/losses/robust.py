@@ -7,7 +7,9 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 from scipy import optimize
+from sklearn.metrics import d2_pinball_score
 
+from rflaf.distributions import ErrorShape
 from rflaf.losses.base import Array, Float64
 from rflaf.losses.numbers import Numbers, check_one_column
 
@@ -83,6 +85,10 @@ class AbsoluteError(Robust):
 
     name = "absolute_error"
     width = 0.15
+
+    def centred(self, shape: ErrorShape) -> ErrorShape:
+        """Predictions are medians."""
+        return shape.moved(-float(shape.quantile(np.array(0.5))))
 
 
 @final
@@ -161,6 +167,19 @@ class Quantile(Robust):
     def residuals(self, scores: Float64, y: Array) -> Float64 | None:
         """None for several quantiles, which are what is known of the noise."""
         return super().residuals(scores, y) if self.single else None
+
+    def centred(self, shape: ErrorShape) -> ErrorShape:
+        """Predictions are quantiles."""
+        return shape.moved(-float(shape.quantile(np.array(self.quantile))))
+
+    def quality(self, y: Array, prediction: Array, weights: Array | None) -> float:
+        """How much lower the pinball loss is than that of the best constants: their mean."""
+        columns = prediction.reshape(len(prediction), -1).T
+        parts = [
+            d2_pinball_score(y, column, sample_weight=weights, alpha=level)
+            for column, level in zip(columns, np.ravel(self.quantile))
+        ]
+        return float(np.mean(parts))
 
     def export(self, graph: Any, scores: str) -> str:
         columns = [graph.columns(scores, [k]) for k in range(np.size(self.quantile))]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rflaf.distributions import ErrorShape
 from rflaf.losses.base import Array, Float64, Quadratic
 from rflaf.losses.numbers import Numbers
 
@@ -53,6 +54,10 @@ class SquaredError(Numbers):
         piled = [np.mean(target == end, axis=0) > _PILED for end in ends]
         more = np.where(piled, 0.0, self.reach * np.ptp(target, axis=0))
         return ends + np.array([[-1.0], [1.0]]) * more
+
+    def centred(self, shape: ErrorShape) -> ErrorShape:
+        """Predictions are means."""
+        return shape.moved(-shape.mean)
 
     def score(self, scores: Float64, target: Array, weights: Array) -> float:
         mean = np.average(target, axis=0, weights=weights)

@@ -20,7 +20,7 @@ from rflaf.bases.base import checked
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.onnx.graph import Graph
-from rflaf.onnx.models import output_classes, output_features, output_prediction
+from rflaf.onnx.models import Outputs, output_classes, output_features, output_prediction
 from rflaf.onnx.steps import add_step
 from rflaf.onnx.table_inputs import add_columns, column_values
 from rflaf.runtime.files import write_whole
@@ -30,7 +30,7 @@ Array = NDArray[Any]
 _LARGEST = 2**31 - 1  # bytes of a file in this format
 _TOLERANCE = 1e-5  # of the largest prediction
 
-_MODELS: dict[type, tuple[str, Callable[[Graph, Any, str], None]]] = {
+_MODELS: dict[type, tuple[str, Callable[[Graph, Any, str, Outputs], None]]] = {
     RFLAFRegressor: ("regression", output_prediction),
     RFLAFClassifier: ("classification", output_classes),
     RandomFeatures: ("transformation", output_features),
@@ -39,7 +39,12 @@ _MODELS: dict[type, tuple[str, Callable[[Graph, Any, str], None]]] = {
 
 @checked(dtype=[StrOptions({"float32", "float64"})])
 def export(
-    model: Any, path: str | os.PathLike[str], *, dtype: str = "float32", check: Any = None
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    dtype: str = "float32",
+    check: Any = None,
+    outputs: Outputs = ("prediction",),
 ) -> None:
     """Write a model as a graph of standard ONNX operators, for any number of rows.
 
@@ -63,6 +68,10 @@ def export(
     check : array or frame, optional
         Rows on which the graph is run before anything is written (needs onnxruntime); an error is
         raised if it is off by more than 1e-5 of the largest prediction.
+    outputs : sequence
+        For RFLAFRegressor: "prediction", "std" (as `predict_std`), and levels between 0 and 1,
+        whose quantiles are the columns of the output "quantiles" (as `predict_quantiles`), for one
+        target. For "poisson", "gamma" and "tweedie" there is "prediction" alone.
 
     Raises
     ------
@@ -94,13 +103,14 @@ def export(
     >>> bool(abs(prediction - model.predict(X)).max() < 1e-4)
     True
     """
+    _check_names(outputs)
     path = Path(path)
     if not path.parent.is_dir() or path.is_dir():
         problem = "is a folder" if path.is_dir() else f"is in no folder: there is no {path.parent}"
         raise FileNotFoundError(
             f"The 'path' parameter of export must name a file. '{path}' {problem}."
         )
-    proto = _as_proto(model, dtype)
+    proto = _as_proto(model, dtype, outputs)
     if proto.ByteSize() > _LARGEST:
         raise ValueError(
             f"This {type(model).__name__} takes {proto.ByteSize() / 1e9:.1f} GB as a graph. A file "
@@ -161,7 +171,18 @@ def _owner_of_columns(steps: list[tuple[str, Any]]) -> tuple[Any, ColumnEncoder]
     return first, encoder
 
 
-def _as_proto(model: Any, dtype: str) -> onnx.ModelProto:
+def _check_names(outputs: Outputs) -> None:
+    """Whether outputs are names or levels."""
+    for each in outputs:
+        known = each in ("prediction", "std") if isinstance(each, str) else 0 < each < 1
+        if not known:
+            raise ValueError(
+                "The 'outputs' parameter of export must have 'prediction', 'std' and levels of "
+                f"quantiles between 0 and 1. Got {each!r} instead."
+            )
+
+
+def _as_proto(model: Any, dtype: str, outputs: Outputs) -> onnx.ModelProto:
     steps = _steps(model)
     name, last = steps[-1]
     if type(last) not in _MODELS:
@@ -172,6 +193,8 @@ def _as_proto(model: Any, dtype: str) -> onnx.ModelProto:
         )
     check_is_fitted(last)
     task, add_outputs = _MODELS[type(last)]
+    if task != "regression" and tuple(outputs) != ("prediction",):
+        raise ValueError(f"The 'outputs' of export are for RFLAFRegressor. Got {outputs!r}.")
     graph = Graph(dtype)
     first = next(step for _, step in steps if hasattr(step, "n_features_in_"))
     n_features = int(first.n_features_in_)
@@ -185,7 +208,7 @@ def _as_proto(model: Any, dtype: str) -> onnx.ModelProto:
             x = add_step(graph, inner, step, x)
     if last is not owner and getattr(last, "encoder_", None) is not None:
         x = last.encoder_.export(graph, x)
-    add_outputs(graph, last, x)
+    add_outputs(graph, last, x, outputs)
     names = getattr(first, "feature_names_in_", [f"x{k}" for k in range(n_features)])
     proto = graph.model("rflaf", __version__)
     about = {
@@ -217,8 +240,10 @@ def _check_rows(data: bytes, model: Any, rows: Any, inputs: dict[str, Array], dt
         labels = np.asarray(np.searchsorted(model.classes_, outputs["label"]))
         # another label is right only where two classes are as good as equally probable
         difference = max(difference, _shortfall(expected, labels))
-    elif "prediction" in outputs:
-        difference = _difference(outputs["prediction"], model.predict(rows))
+    elif "features" not in outputs:
+        made = {"prediction": model.predict, "std": getattr(model, "predict_std", None)}
+        pairs = [(outputs[name], made[name](rows)) for name in outputs if name != "quantiles"]
+        difference = max([_difference(*pair) for pair in pairs], default=0.0)
     else:
         difference = _difference(outputs["features"], model.transform(rows))
     if not difference <= _TOLERANCE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from rflaf.onnx.activations import add_activation
 from rflaf.onnx.graph import Graph
 
 Array = NDArray[Any]
+Outputs = Sequence[str | float]
 
 
 def _add_features(
@@ -35,14 +37,27 @@ def add_random_features(graph: Graph, model: RandomFeatures, x: str) -> str:
 
 def add_scores(graph: Graph, model: Any, x: str) -> str:
     """The model's scores, n × C, in float64."""
+    return str(model.outside_.export(graph, model.members_, x, _width(model), _readout(graph)))
+
+
+def _readout(graph: Graph) -> Callable[..., str]:
+    """What makes a member's part of the scores, for `export_mixed`."""
 
     def readout(member: Member, inputs: str, order: Array) -> str:
         phi = _add_features(graph, inputs, order, member.layer.components, member.layer.activation)
         return _add_readout(graph, phi, member.weight * member.coef)
 
-    encoder = model.encoder_
-    width = model.n_features_in_ if encoder is None else len(encoder.origin_)
-    return str(model.outside_.export(graph, model.members_, x, width, readout))
+    return readout
+
+
+def _add_std(graph: Graph, model: RFLAFRegressor, x: str) -> str:
+    """The standard deviation of a new observation, n × C: `RFLAFRegressor.predict_std`."""
+    outside, width, readout = model.outside_, _width(model), _readout(graph)
+    x = graph.finite(x, width)
+    near = graph.add("Min", graph.add("Max", x, outside.seen[0]), outside.seen[1])
+    std = model.spread_.export(graph, near, width, readout)
+    doubt = outside.export_doubt(graph, model.members_, x, near, width, readout)
+    return graph.add("Sqrt", graph.add("Add", graph.add("Mul", std, std), doubt))
 
 
 def _add_readout(graph: Graph, phi: str, coef: Array) -> str:
@@ -56,25 +71,55 @@ def _add_readout(graph: Graph, phi: str, coef: Array) -> str:
     return graph.add("Mul", graph.cast(scores, np.float64), unit)
 
 
-def output_features(graph: Graph, model: RandomFeatures, x: str) -> None:
+def _width(model: Any) -> int:
+    """The number of columns that the members take."""
+    encoder = model.encoder_
+    return int(model.n_features_in_ if encoder is None else len(encoder.origin_))
+
+
+def output_features(graph: Graph, model: RandomFeatures, x: str, outputs: Outputs) -> None:
     """The output "features"."""
     phi = add_random_features(graph, model, x)
     phi = graph.add("Add", phi, graph.cast(graph.refused(), graph.dtype))
     graph.output("features", phi, graph.dtype, "n", model.components_.shape[1])
 
 
-def output_prediction(graph: Graph, model: RFLAFRegressor, x: str) -> None:
-    """The output "prediction", of `predict`'s shape."""
+def output_prediction(graph: Graph, model: RFLAFRegressor, x: str, outputs: Outputs) -> None:
+    """The outputs "prediction", "std" and "quantiles", of the shapes that the model gives."""
     scores = add_scores(graph, model, x)
-    scores = graph.cast(model.loss_.export(graph, scores), graph.dtype)
-    if model.coef_.ndim == 1:
-        scores = graph.add("Squeeze", scores, np.array([1]))
-        graph.output("prediction", scores, graph.dtype, "n")
-    else:
-        graph.output("prediction", scores, graph.dtype, "n", model.coef_.shape[1])
+    prediction = model.loss_.export(graph, scores)
+    count = model.coef_.shape[1] if model.coef_.ndim == 2 else 1
+    levels = [each for each in outputs if not isinstance(each, str)]
+    made = {"prediction": prediction}
+    if "std" in outputs or levels:
+        _check_outputs(model, levels)
+        made["std"] = _add_std(graph, model, x)
+    for name in made:
+        if name in outputs:
+            found = graph.cast(made[name], graph.dtype)
+            if count == 1:
+                found = graph.add("Squeeze", found, np.array([1]))
+            graph.output(name, found, graph.dtype, "n", *([count] if count > 1 else []))
+    if levels:
+        shape = model.spread_.shapes[0]
+        errors = shape.quantile(np.array(levels)) / (shape.std if shape.std > 0 else 1.0)
+        quantiles = graph.add("Add", prediction, graph.add("MatMul", made["std"], errors[None]))
+        graph.output("quantiles", graph.cast(quantiles, graph.dtype), graph.dtype, "n", len(levels))
 
 
-def output_classes(graph: Graph, model: RFLAFClassifier, x: str) -> None:
+def _check_outputs(model: RFLAFRegressor, levels: list[Any]) -> None:
+    """Whether the model has what is asked for."""
+    loss = model.loss_
+    if model.spread_ is None or loss.error_scale(np.ones((1, 1))) is not None:
+        raise ValueError(
+            "The outputs 'std' and quantiles need a loss that learns a distribution of errors. Got "
+            f"loss={loss.name!r}, whose graphs have 'prediction' alone."
+        )
+    if levels and model.coef_.ndim == 2:
+        raise ValueError(f"Quantiles in 'outputs' need one target. Got a model of {loss.outputs}.")
+
+
+def output_classes(graph: Graph, model: RFLAFClassifier, x: str, outputs: Outputs) -> None:
     """The outputs "label" and "probabilities"."""
     scores = add_scores(graph, model, x)
     if len(model.classes_) == 2:

@@ -86,9 +86,9 @@ def out_of_fold(subject: Subject, training: TrainingRows) -> Evidence | None:
     kept = getattr(subject.estimator, "oof_prediction_", None)
     if kept is None or len(kept) != len(training.y):
         return None
-    predicted = np.asarray(kept, np.float64).reshape(len(kept), -1)
+    predicted = subject.shown(kept)
     at = np.flatnonzero(np.isfinite(predicted).all(axis=1))
-    if not len(at) or predicted.shape != training.y.shape:
+    if not len(at) or (subject.classes is None and predicted.shape != training.y.shape):
         return None
     where = "training rows, out of fold"
     return Evidence(where, training.rows, at, training.y[at], predicted[at], tested=False)

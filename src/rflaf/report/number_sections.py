@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf.distributions import CountDistribution
 from rflaf.pages import Cell, Line, Panel, Section, Subsection, TableView
 from rflaf.report.evidence import Evidence
 from rflaf.report.rows_shown import shown_rows
@@ -18,6 +19,7 @@ Array = NDArray[Any]
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 _CURVE = np.linspace(0.1, 0.98, 12)
 _POINTS = 1000
+_PIT_BINS = 10
 _MOST_TARGETS = 4
 
 
@@ -126,8 +128,69 @@ def interval_section(subject: Subject, evidence: Evidence) -> Section:
         f"How many of the {len(evidence.y):,} {evidence.where} lie inside the model's intervals. "
         "Coloured: further off than chance explains."
     )
-    subsections = (Subsection("", (grid,)), Subsection("", panels=(panel,)))
+    more = () if evidence.y.shape[1] > 1 else _distribution_panels(subject, evidence)
+    subsections = (Subsection("", (grid,)), Subsection("", panels=(panel, *more)))
     return Section("intervals", "", "Prediction intervals", subsections, (note,))
+
+
+def _distribution_panels(subject: Subject, evidence: Evidence) -> tuple[Panel, Panel]:
+    """Where actual values lie in their distributions, and the density of one row."""
+    dist, y = subject.distribution(evidence.rows.X), evidence.y[:, 0]
+    place = np.full(evidence.rows.count, np.nan)
+    place[evidence.at] = y
+    # between the probabilities of less and of at most y, which differ for counts
+    below = dist.cdf(np.nextafter(place, -np.inf))[evidence.at]
+    within = below + np.random.default_rng(0).random(len(y)) * (
+        dist.cdf(place)[evidence.at] - below
+    )
+    share = np.histogram(within, _PIT_BINS, (0, 1))[0] / len(y) * _PIT_BINS
+    x = np.repeat(np.linspace(0, 1, _PIT_BINS + 1), 2)[1:-1]
+    reliability = Panel(
+        "Where actual values lie in their distributions",
+        (
+            Line("calibrated", (0.0, 1.0), (1.0, 1.0), None, "dashed"),
+            Line("actual values", x.tolist(), np.repeat(share, 2).tolist(), 0),
+        ),
+        "predicted probability of a smaller value",
+        "density",
+        x_range=(0.0, 1.0),
+        y_range=(0.0, 1.1 * float(max(share.max(), 1.0))),
+    )
+    row = int(evidence.at[0])
+    levels = np.linspace(0.005, 0.995, 100)
+    values = np.unique(dist.quantile(levels)[row])
+    if isinstance(dist, CountDistribution):
+        values = np.arange(values[0], values[-1] + 1)
+    curve = np.exp([dist.logpdf(value)[row] for value in values])
+    actual = float(place[row])
+    density = Panel(
+        f"Distribution of the row {evidence.rows.labels[row]}",
+        (
+            Line("density", values.tolist(), curve.tolist(), 0),
+            Line("actual", (actual, actual), (0.0, float(curve.max())), None, "dashed"),
+        ),
+        "value",
+        "density",
+    )
+    return reliability, density
+
+
+def quantile_section(subject: Subject, evidence: Evidence) -> Section:
+    """How many of the actual values lie below each of several quantiles."""
+    rows = []
+    for level, values in subject.quantiles(evidence.rows.X).items():
+        share = float(np.mean(evidence.y[:, 0] <= values[evidence.at]))
+        off = _far_off(share, level, len(evidence.y))
+        rows.append((Cell(f"{level:g}", level), Cell(f"{share:.1%}", share, "far" if off else "")))
+    grid = TableView(
+        "Quantiles", ("quantile", "actual values below"), tuple(rows), (True, True), right=True
+    )
+    note = (
+        f"How many of the {len(evidence.y):,} {evidence.where} lie below each quantile. Red: "
+        "differs from nominal beyond sampling error. The other charts show the quantile nearest "
+        "to the median."
+    )
+    return Section("intervals", "", "Quantiles", (Subsection("", (grid,)),), (note,))
 
 
 def _far_off(share: float, coverage: float, n: int) -> bool:
@@ -147,7 +210,8 @@ def residual_section(
     several = evidence.y.shape[1] > 1
     largest = np.abs(evidence.y).max(axis=0)  # settles the decimals of all rows
     header = (*(["target"] if several else []), "actual", "predicted", "residual")
-    if evidence.tested:
+    shows_ends = evidence.tested and subject.has_intervals
+    if shows_ends:
         header = (*header, "90% interval")
         low, high = (end[evidence.at] for end in subject.interval(evidence.rows.X, 0.9))
 
@@ -160,7 +224,7 @@ def residual_section(
         made += [
             Cell(text, float(v)) for text, v in zip((*texts[:2], signed), (y, predicted, left))
         ]
-        if evidence.tested:
+        if shows_ends:
             inside = low[i, k] <= y <= high[i, k]
             text = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}".join(
                 evenly([low[i, k], high[i, k], largest[k]], 3)[:2]
@@ -169,9 +233,9 @@ def residual_section(
         return made
 
     numeric = (*([False] if several else []), True, True, True,
-               *([False] if evidence.tested else []))  # fmt: skip
+               *([False] if shows_ends else []))  # fmt: skip
     grid = shown_rows(evidence, worst, names, order, header, numeric, cells)
     note = f"The {evidence.where} that are furthest from their prediction, and their main columns."
-    if evidence.tested:
+    if shows_ends:
         note += " Coloured: intervals that the actual value lies outside of."
     return Section("rows", "", "Largest residuals", (Subsection("", (grid,)),), (note,))

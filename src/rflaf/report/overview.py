@@ -80,10 +80,10 @@ class Overview:
                     text = f"{self.score_name}, {name} model"
                     found.append(KeyFigure(text, value, "the same rows"))
         if np.isfinite(self.oof_score) and (self.evidence is None or self.evidence.tested):
-            text = f"{self.score_name}, out of fold"
+            text = f"{self.subject.estimator.loss_.score_name}, out of fold"
             note = "rows of the fit, each by a member that has not seen it"
             found.append(KeyFigure(text, score_text(self.oof_score), note))
-        if self.subject.classes is None and self.evidence and self.evidence.tested:
+        if self.subject.has_intervals and self.evidence and self.evidence.tested:
             share = coverage_of(self.subject, self.evidence, 0.9)[0]
             found.append(KeyFigure("inside 90% intervals", f"{share:.0%}", "of the test rows"))
         return found
@@ -197,7 +197,9 @@ def score_section(overview: Overview) -> Section:
             kind = "best" if value == best[name] and len(scores) > 1 else ""
             cells.append(Cell(text, value, kind))
         rows.append((Cell(model), Cell(evidence.where if evidence else ""), *cells))
-    if np.isfinite(overview.oof_score) and (evidence is None or evidence.tested):
+    same = overview.subject.estimator.loss_.score_name == overview.score_name
+    shown = same and np.isfinite(overview.oof_score)
+    if shown and (evidence is None or evidence.tested):
         score = Cell(score_text(overview.oof_score), overview.oof_score)
         empty = [Cell("", None)] * (len(names) - 1)
         rows.append((Cell(THIS), Cell("rows of the fit, out of fold"), score, *empty))

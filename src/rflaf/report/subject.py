@@ -54,10 +54,30 @@ class Subject:
         width = getattr(self.model, "n_features_in_", len(self.estimator.feature_importances_))
         return [f"x{j}" for j in range(width)]
 
+    @property
+    def has_intervals(self) -> bool:
+        """Whether the model has a distribution for each row."""
+        return getattr(self.estimator, "spread_", None) is not None
+
+    def quantiles(self, X: Any) -> dict[float, Array]:
+        """Predictions of several quantiles by their levels, n each; none for other models."""
+        if self.classes is not None or self.has_intervals:
+            return {}
+        return dict(zip(self.estimator.loss_.quantile, self.model.predict(X).T))
+
     def outputs(self, X: Any) -> Array:
         """Predictions, n × C: numbers, or probabilities of the classes."""
-        found = self.model.predict(X) if self.classes is None else self.model.predict_proba(X)
-        return np.asarray(found, np.float64).reshape(len(found), -1)
+        return self.shown(
+            self.model.predict(X) if self.classes is None else self.model.predict_proba(X)
+        )
+
+    def shown(self, predicted: Array) -> Array:
+        """Predictions as n × C; of several quantiles the one nearest to the median."""
+        found = np.asarray(predicted, np.float64).reshape(len(predicted), -1)
+        if self.classes is None and not self.has_intervals:
+            levels = np.asarray(self.estimator.loss_.quantile)
+            found = found[:, [int(np.abs(levels - 0.5).argmin())]]
+        return found
 
     def outside_share(self, X: Any) -> float:
         """The share of rows far outside the range of the training rows."""
@@ -69,6 +89,11 @@ class Subject:
         inputs = X if self._before is None else self._before.transform(X)
         low, high = self.estimator.predict_interval(inputs, coverage)
         return low.reshape(len(low), -1), high.reshape(len(high), -1)
+
+    def distribution(self, X: Any) -> Any:
+        """The distribution of each row: see `RFLAFRegressor.predict_dist`."""
+        inputs = X if self._before is None else self._before.transform(X)
+        return self.estimator.predict_dist(inputs)
 
     def importances(self, rows: GivenRows | None) -> Array | None:
         """Shares of the columns: what the estimator found, or for a pipeline the same by hand.

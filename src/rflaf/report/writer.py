@@ -142,7 +142,12 @@ class _About:
                     effects_section(self.subject, self.evidence, shares, names, self.target)
                 )
         if self.subject.classes is None and self.evidence is not None and self.evidence.tested:
-            found.append(number_sections.interval_section(self.subject, self.evidence))
+            made = (
+                number_sections.interval_section
+                if self.subject.has_intervals
+                else (number_sections.quantile_section)
+            )
+            found.append(made(self.subject, self.evidence))
         found += [learned_section(self.subject, names), *self._rows(names, shares)]
         found += [column_section(overview), missing_section(overview)]
         sections = [each for each in found if each.subsections or each.notes]

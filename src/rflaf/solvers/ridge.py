@@ -104,10 +104,12 @@ class NormalEquations:
             matrix[m, m] = 1
         return matrix
 
-    def solve(self, alpha: float, fit_intercept: bool = True) -> Float64:
-        """The weights, (M + 1) × C, intercept last."""
+    def solve(
+        self, alpha: float, fit_intercept: bool = True, moment: Float64 | None = None
+    ) -> Float64:
+        """The weights, (M + 1) × C, intercept last; or those for another `moment`."""
         check_finite(np.trace(self.gram))
-        right = self.moment / self.weight
+        right = (self.moment if moment is None else moment) / self.weight
         if not fit_intercept:
             right[-1] = 0
         # rounding has made eigenvalues of this size negative; sooner known is faster solved

@@ -78,9 +78,17 @@ class TableModel:
 
     def predict_std(self, table: Any) -> NDArray[Any]:
         """The standard deviation of a new observation around each prediction."""
-        if self.task != "regression":
-            raise TableError(f"Classification of {self.target!r} has no standard deviation.")
+        self._check_numbers("standard deviation")
         return self.estimator.predict_std(self.frame(table))
+
+    def predict_quantiles(self, table: Any, quantiles: Sequence[float]) -> NDArray[Any]:
+        """Quantiles of a new observation at each row, a column each."""
+        self._check_numbers("quantiles")
+        return self.estimator.predict_quantiles(self.frame(table), quantiles)
+
+    def _check_numbers(self, what: str) -> None:
+        if self.task != "regression":
+            raise TableError(f"Classification of {self.target!r} has no {what}.")
 
     def explain(self, table: Any) -> Any:
         """What each column adds to the score of each row: see `RFLAFRegressor.explain`."""
@@ -113,6 +121,7 @@ def fit_table(
     target: str,
     *,
     task: str = "auto",
+    loss: str = "squared_error",
     drop: Sequence[str] = (),
     n_components: int | str = "auto",
     activation: str = "rbf",
@@ -134,6 +143,8 @@ def fit_table(
         The column to learn.
     task : {"auto", "regression", "classification"}
         See `choose_task`.
+    loss : str
+        What a regression minimises: as for RFLAFRegressor.
     drop : names
         Columns to leave out.
     n_components, activation, n_basis, metric, random_state
@@ -168,9 +179,12 @@ def fit_table(
         )
     rows, chosen = split_target(table, target, task, drop, strict)
     working = progress or (lambda _: nullcontext())
-    kind = RFLAFRegressor if chosen.name == "regression" else RFLAFClassifier
-    estimator = kind(
-        n_components,
+    given: dict[str, Any] = {"loss": loss} if chosen.name == "regression" else {}
+    if not given and loss != "squared_error":
+        raise TableError(f"loss={loss!r} is for regression. Got classification: {chosen.reason}.")
+    estimator: Any = (RFLAFRegressor if given else RFLAFClassifier)(
+        **given,
+        n_components=n_components,
         activation=activation,
         n_basis=n_basis,
         metric=metric,

@@ -1,0 +1,207 @@
+"""Observations that are not negative: counts, positive numbers, and sums with zeros among them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from rflaf.distributions.base import Distribution
+
+Array = NDArray[Any]
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+_PANELS = 4  # of the integral on each side
+_REST = 1e-9  # probability that is left out of integrals and sums
+_MOST_COUNTS = 10_000  # that are added up one by one, and summands
+_HALVINGS = 35
+
+
+@dataclass(frozen=True, repr=False)
+class Positive(Distribution):
+    """A family that mean and standard deviation determine.
+
+    Attributes
+    ----------
+    prediction, deviation : array of n
+        The mean and the standard deviation of each row.
+    """
+
+    prediction: Array
+    deviation: Array
+
+    @property
+    def mean(self) -> Array:
+        return self.prediction
+
+    @property
+    def std(self) -> Array:
+        return self.deviation
+
+    @abstractmethod
+    def _survival(self, y: Array) -> Array:
+        """The probability of more than y, which is not negative, k × n."""
+
+    def cdf(self, y: Any) -> Array:
+        y = np.broadcast_to(np.asarray(y, np.float64), self.prediction.shape)
+        return np.where(y < 0, 0.0, 1 - self._survival(np.maximum(y, 0.0)))
+
+    def crps(self, y: Any) -> Array:
+        """By quadrature of (cdf - step)² on both sides of y."""
+        y = np.broadcast_to(np.asarray(y, np.float64), self.prediction.shape)
+        inside = np.maximum(y, 0.0)
+        top = np.maximum(self._quantile(np.array([[1 - _REST]]))[0], inside)
+        below = self._integral(np.zeros_like(inside), inside, lambda s: (1 - s) ** 2)
+        return below + self._integral(inside, top, np.square) + np.maximum(-y, 0.0)
+
+    def _integral(self, low: Array, high: Array, of: Callable[[Array], Array]) -> Array:
+        edges = np.linspace(low, high, _PANELS + 1)
+        half = np.diff(edges, axis=0)[:, None] / 2
+        at = edges[:-1, None] + half * (1 + _NODES[:, None])
+        return np.sum(half * _WEIGHTS[:, None] * of(self._survival(at)), axis=(0, 1))
+
+
+@final
+class GammaDistribution(Positive):
+    """The gamma distribution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rflaf.distributions import GammaDistribution
+    >>> found = GammaDistribution(np.array([2.0]), np.array([2.0]))  # exponential
+    >>> found.quantile(0.5).round(3).tolist()
+    [1.386]
+    """
+
+    @property
+    def _known(self) -> Any:
+        shape = (self.prediction / self.deviation) ** 2
+        return stats.gamma(shape, scale=self.prediction / shape)
+
+    def _survival(self, y: Array) -> Array:
+        return self._known.sf(y)
+
+    def logpdf(self, y: Any) -> Array:
+        return self._known.logpdf(y)
+
+    def _quantile(self, q: Array) -> Array:
+        return self._known.ppf(q)
+
+
+@final
+class CountDistribution(Positive):
+    """The negative binomial distribution; Poisson's where the variance is at most the mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rflaf.distributions import CountDistribution
+    >>> found = CountDistribution(np.array([3.0]), np.array([3.0]))
+    >>> [end.tolist() for end in found.interval(0.9)]
+    [[0.0], [9.0]]
+    """
+
+    @property
+    def std(self) -> Array:
+        return np.maximum(self.deviation, np.sqrt(self.prediction))
+
+    @property
+    def _known(self) -> Any:
+        # nearer to the mean than this, a variance cannot be told from it
+        share = np.minimum(self.prediction / self.deviation**2, 1 - 1e-9)
+        return stats.nbinom(self.prediction * share / (1 - share), share)
+
+    def _survival(self, y: Array) -> Array:
+        return self._known.sf(y)
+
+    def logpdf(self, y: Any) -> Array:
+        return self._known.logpmf(y)
+
+    def _quantile(self, q: Array) -> Array:
+        return self._known.ppf(q)
+
+    def crps(self, y: Any) -> Array:
+        """By a sum over counts; y may lie between them. Means above 1,000 count as continuous."""
+        y = np.broadcast_to(np.asarray(y, np.float64), self.prediction.shape)
+        last = float(np.max(self._quantile(np.array([[1 - _REST]]))))
+        if last > _MOST_COUNTS:
+            return GammaDistribution(self.prediction, self.std).crps(y)
+        total = np.abs(y - np.clip(y, 0.0, last + 1))
+        for count in range(int(last) + 1):
+            share, below = self._known.cdf(count), np.clip(y - count, 0.0, 1.0)
+            total = total + below * share**2 + (1 - below) * (1 - share) ** 2
+        return total
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class SumDistribution(Positive):
+    """A sum of gamma variables, as many as a Poisson variable says: zeros and positive numbers.
+
+    Attributes
+    ----------
+    power : float
+        Between 1 and 2. The larger, the fewer and the more different are the summands.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rflaf.distributions import SumDistribution
+    >>> found = SumDistribution(np.array([1.0]), np.array([2.0]))
+    >>> found.cdf(0.0).round(3).tolist(), found.quantile([0.3, 0.9]).round(3).tolist()
+    ([0.607], [[0.0, 3.498]])
+    """
+
+    power: float = 1.5
+
+    @property
+    def _parts(self) -> tuple[Array, float, Array]:
+        """The mean number of summands, their shape and their scale."""
+        p, ratio = self.power, self.deviation**2 / self.prediction
+        count = self.prediction / (ratio * (2 - p))
+        return np.minimum(count, _MOST_COUNTS), (2 - p) / (p - 1), ratio * (p - 1)
+
+    def _sum(self, of: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
+        """The mean of a function of the number of summands, where there are some."""
+        count, total = self._parts[0], np.zeros(shape)
+        reach = int(6 * np.sqrt(count.max())) + 12
+        first = np.maximum(np.floor(count) - reach, 1.0)
+        for k in range(2 * reach):
+            number = first + k
+            share = np.exp(number * np.log(count) - count - special.gammaln(number + 1))
+            total += share * of(number)
+        return total
+
+    def _survival(self, y: Array) -> Array:
+        _, shape, scale = self._parts
+        return self._sum(lambda k: special.gammaincc(k * shape, y / scale), y.shape)
+
+    def logpdf(self, y: Any) -> Array:
+        count, shape, scale = self._parts
+        y = np.broadcast_to(np.asarray(y, np.float64), self.prediction.shape)
+        at = np.where(y > 0, y, 1.0)
+        density = self._sum(lambda k: stats.gamma.pdf(at, k * shape, scale=scale), y.shape)
+        with np.errstate(divide="ignore"):
+            return np.where(y > 0, np.log(density), np.where(y < 0, -np.inf, -count))
+
+    def sample(self, size: int = 1, rng: Any = None) -> Array:
+        rng = np.random.default_rng(rng)
+        count, shape, scale = self._parts
+        return scale * rng.gamma(shape * rng.poisson(count, (size, *count.shape)))
+
+    def _quantile(self, q: Array) -> Array:
+        """By halving; the bound on the survival at the top is Cantelli's."""
+        q = np.broadcast_to(q, (len(q), *self.prediction.shape))
+        low = np.zeros(q.shape)
+        high = self.prediction + self.deviation * np.sqrt(q / (1 - q))
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            above = 1 - self._survival(middle) < q
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        return np.where(q <= np.exp(-self._parts[0]), 0.0, high)

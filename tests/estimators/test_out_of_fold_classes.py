@@ -1,0 +1,33 @@
+"""Out-of-fold probabilities of the classifier."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, make_moons
+from sklearn.metrics import log_loss
+
+from rflaf import RFLAFClassifier
+
+FEW = {"n_components": 50, "max_iter": 10, "random_state": 0}
+
+
+def test_they_are_those_of_members_that_have_not_seen_the_row():
+    X, y = make_moons(400, noise=0.3, random_state=0)
+    weights = np.ones(400)
+    weights[:5] = 0
+    model = RFLAFClassifier(**FEW).fit(X, y, sample_weight=weights)
+    found = model.oof_prediction_
+    assert np.isnan(found[:5]).all()
+    np.testing.assert_allclose(found[5:].sum(axis=1), 1)
+    assert np.mean(found[5:].argmax(axis=1) == y[5:]) == pytest.approx(model.oof_score_)
+    new_X, new_y = make_moons(2000, noise=0.3, random_state=1)
+    new = log_loss(new_y, model.predict_proba(new_X))
+    assert log_loss(y[5:], found[5:]) == pytest.approx(new, rel=0.2)
+
+
+def test_three_classes_and_the_page(tmp_path):
+    pytest.importorskip("jinja2")
+    X, y = load_iris(return_X_y=True)
+    model = RFLAFClassifier(**FEW).fit(X, y)
+    assert model.oof_prediction_.shape == (150, 3)
+    text = model.report(tmp_path / "page.html", X_train=X, y_train=y).read_text(encoding="utf-8")
+    assert "training rows, out of fold" in text
