@@ -36,6 +36,7 @@ from rflaf.fitting import Fit, Online
 from rflaf.fitting.folds import Folds
 from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.members import Member
+from rflaf.fitting.monotone import Axis, Monotone
 from rflaf.fitting.noise import NoiseModel
 from rflaf.fitting.outside import Outside
 from rflaf.fused import Bins
@@ -57,6 +58,7 @@ _COMMENT = re.compile(rb"rflaf model format=(\d+) version=(\S+) sha256=([0-9a-f]
 # skops calls what it is told to construct (scikit-learn's test helpers import `check_output`).
 _OWN_TYPES: tuple[type, ...] = (
     Activation,
+    Axis,
     CodePart,
     ColumnEncoder,
     Continued,
@@ -71,6 +73,7 @@ _OWN_TYPES: tuple[type, ...] = (
     *LOSSES.values(),
     LevelPart,
     Member,
+    Monotone,
     NoiseModel,
     NormalEquations,
     NumberPart,

@@ -78,6 +78,10 @@ NOISE_FEATURES, NOISE_ROWS, MOST_NOISE_ROWS = 200, 200, 20_000  # of the scale o
 NOISE_RANGE = 30.0  # times or over its middle, at most
 IMPORTANCE_ROWS, IMPORTANCE_MEMBERS = 400, 2  # that are shuffled, and asked of each team
 
+# Monotone columns: points at which a row is asked, with one to eight of them, and the most values
+# of a column. benchmarks/monotone.py
+LATTICE, MOST_KNOTS = (16, 64, 128, 256, 512, 512, 512, 512), 16
+
 # Beyond the rows of a fit. benchmarks/outside.py
 USUAL_FREE = 0.5  # standard deviations that members are asked beyond what was seen
 FREE = (0.0, 0.25, 0.5, 1.0, 2.0)  # those that rows at the ends of a column choose from

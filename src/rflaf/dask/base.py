@@ -71,7 +71,8 @@ class DaskMixin:
         """Learn from Dask arrays or frames X, n × d, and targets y; `groups` are refused."""
         model: Any = self
         check, rows = self._open(X, y, sample_weight, groups)
-        model._publish(check, fit(rows, check.loss, model._fit_settings()))
+        settings = check.settled(model._fit_settings(), model.monotonic_cst)
+        model._publish(check, fit(rows, check.loss, settings))
         return self
 
     def _open(

@@ -80,6 +80,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
+        "monotonic_cst": ["array-like", dict, None],
     }
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -106,7 +107,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         settings, loss = self._fit_settings(), self._loss()
         check = InputCheck(type(self), loss, None, self.categorical_features)
         rows = check.rows(X, y, sample_weight, self.max_bytes, groups, settings.seed)
-        self._publish(check, fit(rows, loss, replace(settings, coded=check.coded)))
+        self._publish(check, fit(rows, loss, check.settled(settings, self.monotonic_cst)))
         return self
 
     def _more_rows(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Any:
@@ -128,7 +129,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             arrays = check.arrays(X, y, sample_weight)
             self._check_first(arrays[1], classes)
             rows = ArrayRows(*arrays, keys=repeat_keys(*arrays, settings.seed))
-            fitted = fit(rows, loss, replace(settings, coded=check.coded))
+            fitted = fit(rows, loss, check.settled(settings, self.monotonic_cst))
             _warn_of_few_rows(fitted)
         else:
             settings = replace(settings, seed=before.seed)

@@ -29,6 +29,9 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     validation_fraction, tol, l1, smoothness, projection, max_bytes, warm_start, n_jobs,
     random_state, verbose, categorical_features
         As for RFLAFRegressor.
+    monotonic_cst : array-like of d, dict or None
+        As for RFLAFRegressor, with two classes: 1 for columns in which the probability of the
+        second never falls.
     max_iter : int
         As for RFLAFRegressor. With 1,000 rows per member or more, as many steps on small sketches
         come before these.
@@ -89,6 +92,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         random_state: Any = None,
         verbose: int = 0,
         categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
     ) -> None:
         self.n_components = n_components
         self.activation = activation
@@ -111,6 +115,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         self.random_state = random_state
         self.verbose = verbose
         self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
         self.class_weight = class_weight
 
     def _loss(self) -> Loss:

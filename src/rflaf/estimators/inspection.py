@@ -176,7 +176,8 @@ class InspectionMixin:
         background row in the space of a member's inputs: standardised columns, ranks, bins,
         levels. Those of one column are added up. Beyond the training rows the straight line that
         a column goes on with is its own; where the score reaches its bounds, the attributions of
-        the row are scaled down to it. What is left by rounding is spread over the columns.
+        the row are scaled down to it. What is left by rounding, and what `monotonic_cst` has
+        changed, is spread over the columns in proportion to their attributions.
 
         Examples
         --------
@@ -240,6 +241,8 @@ class InspectionMixin:
         """
         check_is_fitted(self)
         model: Any = self
+        if model.outside_.monotone is not None:
+            raise ValueError("gradient cannot be combined with 'monotonic_cst'.")
         with use_threads(model.n_jobs):
             found = [
                 attribution.gradient(self.members_, model.outside_, as_array(x))

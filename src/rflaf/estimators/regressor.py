@@ -106,6 +106,11 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         Which columns of a frame are categories. "from_dtype": those of a type for categories, and
         strings that repeat. Names, numbers or a mask of columns: these as well, whatever they
         hold. None: no column; strings that are no dates are refused.
+    monotonic_cst : array-like of d, dict or None
+        1 for columns in which predictions never fall, -1 for those in which they never rise, 0 for
+        others; or a dict of such numbers by column names. At most eight columns of numbers. It
+        holds between any two rows that differ in such a column alone, inside the range of the
+        training rows; `docs/algorithm.md` says how. A prediction takes 16 to 512 times as long.
 
     Attributes
     ----------
@@ -203,6 +208,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         random_state: Any = None,
         verbose: int = 0,
         categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
     ) -> None:
         self.n_components = n_components
         self.activation = activation
@@ -225,6 +231,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         self.random_state = random_state
         self.verbose = verbose
         self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
         self.loss = loss
         self.quantile = quantile
         self.power = power

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,13 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.validation import (
     _check_feature_names,
+    _check_monotonic_cst,
     _check_sample_weight,
     _check_y,
 )
 
+from rflaf import rules
+from rflaf.fitting import FitSettings
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.inputs.opening import (
     NAMES,
@@ -27,9 +32,8 @@ from rflaf.inputs.opening import (
     opened,
 )
 from rflaf.inputs.scaling import warn_of_tiny
-from rflaf.inputs.target_means import Coded
 from rflaf.inputs.unknown import UnknownLevels
-from rflaf.losses import Loss
+from rflaf.losses import Logistic, Loss
 from rflaf.rows import ArrayRows, Arrays, Rows, Source, SourceRows
 from rflaf.rows.repeats import repeated_rows
 from rflaf.rows.sample import Keys, fold_keys
@@ -168,10 +172,29 @@ class InputCheck:
         self.encoder = encoder
         return x
 
-    @property
-    def coded(self) -> Coded | None:
-        """Columns of the encoded rows that hold codes of levels."""
-        return None if self.encoder is None else self.encoder.coded
+    def settled(self, settings: FitSettings, monotonic_cst: Any) -> FitSettings:
+        """Settings with what depends on the columns, of which a source has told nothing yet."""
+        signs = None if monotonic_cst is None else partial(self._signs, monotonic_cst)
+        coded = None if self.encoder is None else self.encoder.coded
+        return replace(settings, coded=coded, constraints=signs)
+
+    def _signs(self, given: Any, x: Any, loss: Loss) -> Array | None:
+        signs = _check_monotonic_cst(self.found, given)
+        at = np.flatnonzero(signs)
+        if not len(at):
+            return None
+        if sparse.issparse(x):
+            raise ValueError("'monotonic_cst' takes a dense 'X'. Got a sparse matrix.")
+        if len(at) > len(rules.LATTICE):
+            raise ValueError(
+                f"'monotonic_cst' takes at most {len(rules.LATTICE)} constrained columns. "
+                f"Got {len(at)}."
+            )
+        if isinstance(loss, Logistic) and loss.outputs > 1:
+            raise ValueError(f"'monotonic_cst' takes two classes. Got {len(loss.classes)}.")
+        if self.encoder is None:
+            return signs
+        return self.encoder.of_numbers(signs)
 
     def rows(
         self,

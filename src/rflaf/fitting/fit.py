@@ -14,6 +14,7 @@ from rflaf.fitting.folds import Folds, plan_folds, resolve
 from rflaf.fitting.importance import input_importances
 from rflaf.fitting.layers import learn_layers
 from rflaf.fitting.members import Member, mix_teams, mixed_scores, out_of_fold, weighted
+from rflaf.fitting.monotone import learn_monotone, monotone_out_of_fold
 from rflaf.fitting.noise import NoiseModel, constant_noise, fit_noise
 from rflaf.fitting.outside import Outside
 from rflaf.fitting.settings import FitSettings
@@ -119,6 +120,7 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
         rows = InUnits(rows, sample.heaviest)
         sample = replace(sample, weights=sample.weights / sample.heaviest)
     loss = loss.opened(sample, settings.fit_intercept)
+    signs = None if settings.constraints is None else settings.constraints(sample.x, loss)
     given, sample = encode_sample(sample, loss)
     settings = resolve(settings, sample, loss)
     folds = plan_folds(sample, settings)
@@ -135,10 +137,13 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
         members = weighted(_members(solved, task, temperature=temperature), weights)
         importances, deviations = input_importances(members, sample.x, settings.rng(4))
         scores = np.tensordot(weights, scores, axes=1)
+        monotone = learn_monotone(members, task, signs)
+        if monotone is not None:
+            scores = monotone_out_of_fold(monotone, judges, weights, task)
         outside = learn_outside(task, judges, weights, scores, importances)
         scores = scores / temperature
         outside = replace(
-            outside.in_units(loss, temperature),
+            outside.in_units(loss, temperature).constrained(monotone),
             usual=usual_spread(members, sample.x, settings.rng(6)),
         )
         in_units = loss.in_units(np.zeros(1), scores)[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +59,9 @@ class FitSettings:
         None: what held-out rows choose.
     coded : Coded, optional
         Columns of the inputs that hold codes of levels, which become means of the target.
+    constraints : callable, optional
+        Gives -1, 0 or 1 for each of the inputs, for a sample of them and the loss of the fit: the
+        columns of blocks are not known before some are read.
     online : bool
         Whether more rows will be added later.
 
@@ -92,6 +96,7 @@ class FitSettings:
     input_form: type[Form] | None = None
     n_jobs: int | None = None
     coded: Coded | None = None
+    constraints: Callable[[Any, Any], Array | None] | None = None
     online: bool = False
     mixes: bool = False
     holds_out: bool = True

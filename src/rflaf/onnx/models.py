@@ -14,6 +14,7 @@ from rflaf.fitting.outside import FARTHEST
 from rflaf.inputs.forms import Form, Standardised
 from rflaf.onnx.activations import add_activation
 from rflaf.onnx.graph import Graph
+from rflaf.onnx.monotone import add_monotone
 from rflaf.onnx.table_inputs import add_means
 
 Array = NDArray[Any]
@@ -42,7 +43,16 @@ def add_scores(graph: Graph, model: Any, x: str) -> str:
     x = _made_finite(graph, x, width)
     low, high = outside.ends
     inner = graph.add("Min", graph.add("Max", x, low), high)
-    scores = _add_mixed(graph, model.members_, inner, width)
+
+    def mixed(given: str) -> str:
+        return _add_mixed(graph, model.members_, given, width)
+
+    if outside.monotone is None:
+        scores = mixed(inner)
+    else:
+        outputs = len(outside.usual)
+        scores = add_monotone(graph, outside.monotone, mixed, inner, width, outputs)
+    scores = graph.add("Add", scores, graph.refused())
     above, below = (graph.add("Sub", *pair) for pair in ((x, inner), (inner, x)))
     beyond = [
         graph.add(
@@ -59,15 +69,15 @@ def add_scores(graph: Graph, model: Any, x: str) -> str:
 
 def _add_mixed(graph: Graph, members: list[Member], x: str, width: int) -> str:
     """The weighted mean of the members' Phi V + intercept, n × C, in float64; x is n × width."""
-    intercept = np.sum([member.weight * member.intercept for member in members], axis=0)
-    total = graph.add("Add", graph.refused(), intercept)
+    total = ""
     for member in members:
         layer = member.layer
         given = x if layer.means is None else add_means(graph, layer.means, x, width)
         phi = add_features(graph, layer.form, layer.components, layer.activation, given)
         scores = _add_readout(graph, phi, member.weight * member.coef)
-        total = graph.add("Add", total, scores)
-    return total
+        total = graph.add("Add", total, scores) if total else scores
+    intercept = np.sum([member.weight * member.intercept for member in members], axis=0)
+    return graph.add("Add", total, intercept)
 
 
 def _add_readout(graph: Graph, phi: str, coef: Array) -> str:
