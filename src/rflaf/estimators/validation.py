@@ -191,7 +191,7 @@ class InputCheck:
                 f"Got {len(at)}."
             )
         if isinstance(loss, Logistic) and loss.outputs > 1:
-            raise ValueError(f"'monotonic_cst' takes two classes. Got {len(loss.classes)}.")
+            raise ValueError(f"'monotonic_cst' takes two classes. Got {loss.outputs}.")
         if self.encoder is None:
             return signs
         return self.encoder.of_numbers(signs)

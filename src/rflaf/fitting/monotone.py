@@ -1,10 +1,10 @@
 """Scores that never go the wrong way in some columns, whatever the others are.
 
 For a row, the model is asked at a fixed lattice of values of the constrained columns, with the
-other columns as they are. Isotonic regression along one axis of the lattice after the other makes these
-scores monotone, and the score of the row is interpolated between them. Two rows that differ in a
-constrained column alone have the same lattice, so that their scores are in order everywhere and not
-only at some rows.
+other columns as they are. Isotonic regression along one axis of the lattice after the other makes
+these scores monotone, and the score of the row is interpolated between them. Two rows that differ
+in a constrained column alone have the same lattice, so that their scores are in order everywhere
+and not only at some rows.
 """
 
 from __future__ import annotations
