@@ -27,7 +27,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     ----------
     n_components, activation, n_basis, grid, metric, input_form, n_members, fit_intercept,
     validation_fraction, tol, l1, smoothness, projection, max_bytes, warm_start, n_jobs,
-    random_state, verbose, categorical_features
+    random_state, verbose, categorical_features, effort, time_limit
         As for RFLAFRegressor.
     monotonic_cst : array-like of d, dict or None
         As for RFLAFRegressor, with two classes: 1 for columns in which the probability of the
@@ -45,7 +45,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     classes_ : array
     members_, activation_, coef_, intercept_, metric_, metric_kind_, input_form_, components_,
     alpha_, alpha_path_, form_path_, history_, n_iter_, n_samples_fit_, grid_coverage_,
-    feature_importances_, feature_importances_std_, background_
+    feature_importances_, feature_importances_std_, background_, effort_, left_out_
         As for RFLAFRegressor. With two classes there is one output, the log-odds of the second.
     oof_score_ : float
         Accuracy on rows by the members that have not seen them, with the rows' own weights.
@@ -93,6 +93,8 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         verbose: int = 0,
         categorical_features: Any = "from_dtype",
         monotonic_cst: Any = None,
+        effort: str = "default",
+        time_limit: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.activation = activation
@@ -116,6 +118,8 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         self.verbose = verbose
         self.categorical_features = categorical_features
         self.monotonic_cst = monotonic_cst
+        self.effort = effort
+        self.time_limit = time_limit
         self.class_weight = class_weight
 
     def _loss(self) -> Loss:

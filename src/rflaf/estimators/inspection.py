@@ -290,6 +290,9 @@ class InspectionMixin:
             f"  metric         {model.metric_kind_}",
             f"  alpha          {model.alpha_:.3g}",
             f"  grid coverage  {model.grid_coverage_:.1%}",
+            f"  effort         {model.effort_}",
+            *(f"  left out       {text}, for lack of time" for text in model.left_out_),
+            *(f"  constraint     {text}" for text in self._constraints()),
         ]
         if losses:
             edge = max(1, len(losses) // 10)
@@ -305,6 +308,17 @@ class InspectionMixin:
             for i in np.argsort(shares)[::-1][:5]
         )
         return "\n".join([*lines, f"  inputs         {shown}"])
+
+    def _constraints(self) -> list[str]:
+        """The monotone columns, in words."""
+        model: Any = self
+        if model.outside_.monotone is None:
+            return []
+        columns = np.arange(model.n_features_in_)
+        columns = columns if model.encoder_ is None else model.encoder_.origin_
+        names, words = self._column_names(), {1: "never falls", -1: "never rises"}
+        axes = model.outside_.monotone.axes
+        return [f"{words[axis.sign]} in {names[columns[axis.column]]}" for axis in axes]
 
     def _score_line(self) -> str:
         """The score on unseen rows, and how many members there are."""

@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 from rflaf import rules
 from rflaf.fitting import FitSettings
 from rflaf.inputs.encoder import ColumnEncoder
+from rflaf.inputs.forms import FORMS, Form
 from rflaf.inputs.opening import (
     NAMES,
     check_labels,
@@ -55,6 +56,18 @@ def dense_for(encoder: ColumnEncoder | None, X: Any) -> Any:
     if sparse.issparse(X) and encoder is not None and not encoder.is_identity:
         return X.toarray()
     return X
+
+
+def form_of(given: Any) -> type[Form] | None:
+    """A form of the inputs by its name, or a class of one's own."""
+    if given is None or isinstance(given, str):
+        return None if given is None else FORMS[given]
+    if not (isinstance(given, type) and issubclass(given, Form)):
+        raise TypeError(
+            "The 'input_form' parameter must be the name of a form or a subclass of "
+            f"rflaf.inputs.forms.Form. Got {given!r} instead."
+        )
+    return given
 
 
 class InputCheck:
@@ -172,9 +185,10 @@ class InputCheck:
         self.encoder = encoder
         return x
 
-    def settled(self, settings: FitSettings, monotonic_cst: Any) -> FitSettings:
+    def settled(self, settings: FitSettings, model: Any) -> FitSettings:
         """Settings with what depends on the columns, of which a source has told nothing yet."""
-        signs = None if monotonic_cst is None else partial(self._signs, monotonic_cst)
+        given = model.monotonic_cst
+        signs = None if given is None else partial(self._signs, given)
         coded = None if self.encoder is None else self.encoder.coded
         return replace(settings, coded=coded, constraints=signs)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,10 @@ class Fit:
         Rows that were read, those of no weight among them.
     online : Online, optional
         What more rows go on from.
+    left_out : list of str
+        What there was no time for.
+    effort : str
+        That of the settings.
     """
 
     loss: Loss
@@ -105,6 +109,8 @@ class Fit:
     outside: Outside
     rows_seen: int
     online: Online | None = None
+    left_out: list[str] = field(default_factory=list)
+    effort: str = "default"
 
 
 def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
@@ -166,6 +172,7 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
             outside=outside,
             rows_seen=sample.seen,
             online=_online(solved, members, task),
+            effort=settings.effort,
         )
 
 

@@ -70,7 +70,9 @@ def learn_outside(
     known = [judge for judge in judges if judge is not None]
     probe = Probe.of(task, known, weights, rows, scores)
     wanted = np.isfinite(outside.seen[0]) & (importances >= rules.TAIL_IMPORTANCE)
-    columns = np.argsort(-importances, kind="stable")[: rules.MOST_TAILS]
+    columns = np.argsort(-importances, kind="stable")[
+        : round(settings.share.tails * rules.MOST_TAILS)
+    ]
     sides = [(side, j) for j in columns.tolist() if wanted[j] for side in (0, 1)]
 
     def learn(k: int) -> None:

@@ -119,6 +119,8 @@ def fit_table(
     activation: str = "rbf",
     n_basis: int = 32,
     metric: str = "auto",
+    effort: str = "default",
+    time_limit: float | None = None,
     validation: float = 0.2,
     strict: bool = False,
     random_state: int | None = None,
@@ -137,8 +139,10 @@ def fit_table(
         See `choose_task`.
     drop : names
         Columns to leave out.
-    n_components, activation, n_basis, metric, random_state
+    n_components, activation, n_basis, metric, effort, random_state
         As for RFLAFRegressor.
+    time_limit : float or None
+        Seconds for both fits together, of which each gets half.
     validation : float
         The share of rows that are held out and scored in a first fit; the model is then fitted
         to all rows. 0, or fewer than 20 rows: no scores.
@@ -170,16 +174,19 @@ def fit_table(
     rows, chosen = split_target(table, target, task, drop, strict)
     working = progress or (lambda _: nullcontext())
     kind = RFLAFRegressor if chosen.name == "regression" else RFLAFClassifier
+    scored = validation > 0 and len(rows) >= _LEAST_ROWS
     estimator = kind(
         n_components,
         activation=activation,
         n_basis=n_basis,
         metric=metric,
+        effort=effort,
+        time_limit=time_limit if time_limit is None or not scored else time_limit / 2,
         random_state=random_state,
     )
     scores: dict[str, float] = {}
     start = time.perf_counter()
-    if validation and len(rows) >= _LEAST_ROWS:
+    if scored:
         with working(f"Scoring on {validation:.0%} of {len(rows):,} rows"):
             scores = _held_out(estimator, rows, chosen, validation, random_state, target, report)
     with working(f"Fitting to {len(rows):,} rows"):
