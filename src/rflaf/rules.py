@@ -127,9 +127,9 @@ class Effort:
 # in the order of a fit with a time limit; "least" is for such fits alone
 EFFORTS = {
     "least": Effort(100, members=0, steps=0.2, tails=0, trials=0, mixes=False, short=True),
-    "fast": Effort(600, members=0, steps=1, tails=0.15, trials=0.2, short=True),
+    "fast": Effort(800, widen=1.6, members=0, tails=0.05, trials=0.2, short=True),
     "default": Effort(),
-    "best": Effort(widen=1.5, members=2, steps=2),
+    "best": Effort(widen=2, members=2),
 }
 TIME_SHARE = 0.95  # of a time limit after which no more is begun
 LEARNING_SHARE = 0.5  # of the time that is left, for trials and learning

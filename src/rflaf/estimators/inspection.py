@@ -90,6 +90,20 @@ class InspectionMixin:
         activation = self.activation_ if activation is None else activation
         return activation.describe(self.z_sample_, 1) if activation.basis.learnable else []
 
+    def plot_importances(self, ax: Any = None, top: int = 15) -> Any:
+        """Draw the importances of the `top` columns as bars, with their spread between members."""
+        check_is_fitted(self)
+        if ax is None:
+            from matplotlib import pyplot
+
+            ax = pyplot.gca()
+        names, order = self._column_names(), np.argsort(self.feature_importances_)[-top:]
+        spread = self.feature_importances_std_[order]
+        ax.barh(range(len(order)), self.feature_importances_[order], xerr=spread, color="C0")
+        ax.set_yticks(range(len(order)), [names[j] for j in order])
+        ax.set_xlabel("importance")
+        return ax
+
     def plot_warps(self, columns: Any = None, axes: Any = None) -> Any:
         """Draw what becomes of columns that are cut into bins: a curve per column.
 

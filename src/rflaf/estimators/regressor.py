@@ -112,9 +112,9 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         holds between any two rows that differ in such a column alone, inside the range of the
         training rows; `docs/algorithm.md` says how. A prediction takes 16 to 512 times as long.
     effort : {"fast", "default", "best"}
-        How much work a fit does. "fast": one member per form, at most 600 features, short learning
-        and short trials. "best": twice as many members and steps, and one and a half times as many
-        features. Numbers that are given (`n_components`, `n_members`, `max_iter`) are kept.
+        How much work a fit does. "fast": one member per form, with at most 800 features, and short
+        learning and trials. "best": twice as many members, and twice as many features. Numbers that
+        are given (`n_components`, `n_members`, `max_iter`) are kept.
     time_limit : float or None
         Seconds after which `fit` ends with the best that it has; the smallest fit is always made.
         It fits with little effort first, and with more while there is time, up to `effort`. What

@@ -19,7 +19,6 @@ from sklearn.utils.validation import (
     _check_y,
 )
 
-from rflaf import rules
 from rflaf.fitting import FitSettings
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.inputs.forms import FORMS, Form
@@ -192,18 +191,11 @@ class InputCheck:
         coded = None if self.encoder is None else self.encoder.coded
         return replace(settings, coded=coded, constraints=signs)
 
-    def _signs(self, given: Any, x: Any, loss: Loss) -> Array | None:
+    def _signs(self, given: Any, loss: Loss) -> Array | None:
         signs = _check_monotonic_cst(self.found, given)
         at = np.flatnonzero(signs)
         if not len(at):
             return None
-        if sparse.issparse(x):
-            raise ValueError("'monotonic_cst' takes a dense 'X'. Got a sparse matrix.")
-        if len(at) > len(rules.LATTICE):
-            raise ValueError(
-                f"'monotonic_cst' takes at most {len(rules.LATTICE)} constrained columns. "
-                f"Got {len(at)}."
-            )
         if isinstance(loss, Logistic) and loss.outputs > 1:
             raise ValueError(f"'monotonic_cst' takes two classes. Got {loss.outputs}.")
         if self.encoder is None:

@@ -14,7 +14,7 @@ from rflaf.fitting.folds import Folds, plan_folds, resolve
 from rflaf.fitting.importance import input_importances
 from rflaf.fitting.layers import learn_layers
 from rflaf.fitting.members import Member, mix_teams, mixed_scores, out_of_fold, weighted
-from rflaf.fitting.monotone import learn_monotone, monotone_out_of_fold
+from rflaf.fitting.monotone import learn_monotone, monotone_out_of_fold, wanted_signs
 from rflaf.fitting.noise import NoiseModel, constant_noise, fit_noise
 from rflaf.fitting.outside import Outside
 from rflaf.fitting.settings import FitSettings
@@ -126,7 +126,7 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
         rows = InUnits(rows, sample.heaviest)
         sample = replace(sample, weights=sample.weights / sample.heaviest)
     loss = loss.opened(sample, settings.fit_intercept)
-    signs = None if settings.constraints is None else settings.constraints(sample.x, loss)
+    signs = wanted_signs(settings, sample, loss)
     given, sample = encode_sample(sample, loss)
     settings = resolve(settings, sample, loss)
     folds = plan_folds(sample, settings)

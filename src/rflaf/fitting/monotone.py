@@ -15,10 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from rflaf import rules
 from rflaf.fitting.members import Member, mixed_scores, teams_of
+from rflaf.fitting.settings import FitSettings
 from rflaf.fitting.task import Task
+from rflaf.losses import Loss
+from rflaf.rows import Sample
 
 Array = NDArray[Any]
 
@@ -116,6 +120,19 @@ def isotonic(values: Array, weights: Array, axis: int, sign: int) -> Array:
         least = np.minimum.accumulate(means[..., ::-1], axis=-1)[..., ::-1]
         np.maximum(best[..., a:], least, out=best[..., a:])
     return np.moveaxis(best, -1, axis)
+
+
+def wanted_signs(settings: FitSettings, sample: Sample, loss: Loss) -> Array | None:
+    """-1, 0 or 1 for each input, or None; an error where these cannot be had."""
+    signs = None if settings.constraints is None else settings.constraints(loss)
+    if signs is None:
+        return None
+    if sparse.issparse(sample.x):
+        raise ValueError("'monotonic_cst' takes a dense 'X'. Got a sparse matrix.")
+    count, most = np.count_nonzero(signs), len(rules.LATTICE)
+    if count > most:
+        raise ValueError(f"'monotonic_cst' takes at most {most} constrained columns. Got {count}.")
+    return signs
 
 
 def learn_monotone(members: list[Member], task: Task, signs: Array | None) -> Monotone | None:

@@ -65,8 +65,8 @@ class FitSettings:
     time_limit, started : float, float
         Seconds that the fit may take, and when they began; None: as many as it takes.
     constraints : callable, optional
-        Gives -1, 0 or 1 for each of the inputs, for a sample of them and the loss of the fit: the
-        columns of blocks are not known before some are read.
+        Gives -1, 0 or 1 for each of the inputs, for the loss of the fit: the columns of blocks are
+        not known before some are read.
     online : bool
         Whether more rows will be added later.
 
@@ -104,7 +104,7 @@ class FitSettings:
     effort: str = "default"
     time_limit: float | None = None
     started: float = 0.0
-    constraints: Callable[[Any, Any], Array | None] | None = None
+    constraints: Callable[[Any], Array | None] | None = None
     online: bool = False
     mixes: bool = False
     holds_out: bool = True

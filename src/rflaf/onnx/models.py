@@ -13,8 +13,8 @@ from rflaf.fitting import Member
 from rflaf.fitting.outside import FARTHEST
 from rflaf.inputs.forms import Form, Standardised
 from rflaf.onnx.activations import add_activation
+from rflaf.onnx.constraints import add_monotone
 from rflaf.onnx.graph import Graph
-from rflaf.onnx.monotone import add_monotone
 from rflaf.onnx.table_inputs import add_means
 
 Array = NDArray[Any]
