@@ -48,7 +48,7 @@ def test_example_runs(path, tmp_path):
 @pytest.mark.parametrize("document", ["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))])  # fmt: skip  # noqa: E501
 def test_python_blocks_run(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names: dict = {}
+    names: dict = {"__name__": "document"}
     text = (ROOT / document).read_text(encoding="utf-8")
     for needed, block in re.findall(r"```python ?(\w*)\n(.*?)```", text, re.DOTALL):
         if needed and importlib.util.find_spec(needed) is None:

@@ -128,6 +128,17 @@ def test_counts_through_a_link():
     assert worst(model.predict, X, SIGNS, 1500) < 1e-5 * counts.max()
 
 
+def test_sparse_rows_are_predicted_as_dense_ones(model):
+    X, _ = table()
+    np.testing.assert_array_equal(model.predict(sparse.csr_array(X[:20])), model.predict(X[:20]))
+
+
+def test_one_row_at_a_time_is_the_same(model):
+    X, _ = table()
+    single = np.concatenate([model.predict(row[None]) for row in X[:5]])
+    np.testing.assert_allclose(single, model.predict(X[:5]), rtol=1e-5)
+
+
 def test_attributions_add_up(model):
     X, _ = table()
     why = model.explain(X[:5])

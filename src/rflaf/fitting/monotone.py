@@ -23,6 +23,7 @@ from rflaf.fitting.settings import FitSettings
 from rflaf.fitting.task import Task
 from rflaf.losses import Loss
 from rflaf.rows import Sample
+from rflaf.solvers.features import as_array
 
 Array = NDArray[Any]
 
@@ -69,7 +70,7 @@ class Monotone:
 
     def scores(self, members: list[Member], x: Any) -> Array:
         """The members' mixed scores made monotone, n × C."""
-        size = max(1, _BLOCK // prod(self.shape))
+        x, size = as_array(x), max(1, _BLOCK // prod(self.shape))
         blocks = [x[start : start + size] for start in range(0, len(x), size)]
         return np.concatenate([self._block(members, rows) for rows in blocks])
 
