@@ -69,7 +69,10 @@ def resolve(settings: FitSettings, sample: Sample, loss: Loss) -> FitSettings:
     m, members = settings.n_components, settings.n_members
     if m is None:
         m = next((count for rows, count in rules.COMPONENTS if n <= rows), rules.MOST_COMPONENTS)
-        m = min(round(settings.share.widen * m), settings.share.components)
+        share = settings.share
+        # one round of learning is not enough for a wider layer, unless the loss is quadratic
+        widen = share.widen if loss.quadratic or not share.short else 1.0
+        m = min(round(widen * m), share.components)
         while m > 100 and not budget.gram_fits(m, max_bytes):
             m //= 2
     if settings.solver == "cg" and not loss.quadratic:
