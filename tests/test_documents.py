@@ -50,7 +50,8 @@ def test_python_blocks_run(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {"__name__": "document"}
     text = (ROOT / document).read_text(encoding="utf-8")
-    for needed, block in re.findall(r"```python ?(\w*)\n(.*?)```", text, re.DOTALL):
+    form = r"(?:<!-- needs: (\w+) -->\n)?```python\n(.*?)```"
+    for needed, block in re.findall(form, text, re.DOTALL):
         if needed and importlib.util.find_spec(needed) is None:
             continue
         with warnings.catch_warnings():
