@@ -50,9 +50,9 @@ def test_python_blocks_run(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {"__name__": "document"}
     text = (ROOT / document).read_text(encoding="utf-8")
-    form = r"(?:<!-- needs: (\w+) -->\n)?```python\n(.*?)```"
+    form = r"(?:<!-- needs: ([\w ]+) -->\n)?```python\n(.*?)```"
     for needed, block in re.findall(form, text, re.DOTALL):
-        if needed and importlib.util.find_spec(needed) is None:
+        if any(importlib.util.find_spec(name) is None for name in needed.split()):
             continue
         with warnings.catch_warnings():
             if needed:  # a part for one package, whose own warnings are no matter of ours

@@ -254,7 +254,10 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         return found
 
     def of_numbers(self, given: Array) -> Array:
-        """Values for the columns as values for the results; not 0 for columns of numbers only."""
+        """Values for the columns, `given`, as values for the results.
+
+        An error where a column that is no number has another value than 0.
+        """
         found, first = np.zeros(len(self.origin_), given.dtype), self.parts_[0]
         numbers = first.at if isinstance(first, NumberPart) else np.zeros(0, np.intp)
         found[: len(numbers)] = given[numbers]
