@@ -1,12 +1,13 @@
 """Code in documents and examples runs, word for word."""
 
 import doctest
-import importlib
+import importlib.util
 import os
 import pkgutil
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -47,11 +48,16 @@ def test_example_runs(path, tmp_path):
 @pytest.mark.parametrize("document", ["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))])  # fmt: skip  # noqa: E501
 def test_python_blocks_run(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names: dict = {}
-    for block in re.findall(
-        r"```python\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL
-    ):
-        exec(compile(block, document, "exec"), names)
+    names: dict = {"__name__": "document"}
+    text = (ROOT / document).read_text(encoding="utf-8")
+    form = r"(?:<!-- needs: ([\w ]+) -->\n)?```python\n(.*?)```"
+    for needed, block in re.findall(form, text, re.DOTALL):
+        if any(importlib.util.find_spec(name) is None for name in needed.split()):
+            continue
+        with warnings.catch_warnings():
+            if needed:  # a part for one package, whose own warnings are no matter of ours
+                warnings.simplefilter("ignore")
+            exec(compile(block, document, "exec"), names)
 
 
 def test_readme_is_short():

@@ -37,6 +37,7 @@ from rflaf.fitting import Fit, Online
 from rflaf.fitting.folds import Folds
 from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.members import Member
+from rflaf.fitting.monotone import Axis, Monotone
 from rflaf.fitting.outside import Outside
 from rflaf.fitting.spread import Spread
 from rflaf.fused import Bins
@@ -58,6 +59,7 @@ _COMMENT = re.compile(rb"rflaf model format=(\d+) version=(\S+) sha256=([0-9a-f]
 # skops calls what it is told to construct (scikit-learn's test helpers import `check_output`).
 _OWN_TYPES: tuple[type, ...] = (
     Activation,
+    Axis,
     CodePart,
     ColumnEncoder,
     Continued,
@@ -72,6 +74,7 @@ _OWN_TYPES: tuple[type, ...] = (
     *LOSSES.values(),
     LevelPart,
     Member,
+    Monotone,
     ErrorShape,
     Spread,
     NormalEquations,
@@ -90,7 +93,8 @@ _OWN_TYPES: tuple[type, ...] = (
 _OWN_NAMES = {f"{own.__module__}.{own.__qualname__}": own for own in _OWN_TYPES}
 # skops fills in the attributes of all others; their constructors may take any amount of memory
 _NEVER_CALLED = {name for name, own in _OWN_NAMES.items() if own is not Activation}
-_TRUSTED = {
+# What skops has to be told to trust, by name: all that files of this package may be made of
+TRUSTED = {
     *_OWN_NAMES,
     # what fitted pipelines and searches hold besides the estimators, which skops trusts itself
     "numpy.dtype",
@@ -285,7 +289,7 @@ def _named(trusted: Iterable[type]) -> dict[str, type]:
 
 
 def _foreign(types: list[str], given: dict[str, type]) -> list[str]:
-    return sorted(set(types) - _TRUSTED - given.keys())
+    return sorted(set(types) - TRUSTED - given.keys())
 
 
 def _built(skops: Any, data: bytes, own: dict[str, type]) -> Any:
@@ -295,7 +299,7 @@ def _built(skops: Any, data: bytes, own: dict[str, type]) -> Any:
     module for the moment has the types themselves.
     """
     if not own:
-        return skops.loads(data, trusted=sorted(_TRUSTED))
+        return skops.loads(data, trusted=sorted(TRUSTED))
     home = ModuleType(f"rflaf_given_{uuid4().hex}")
     renamed = {}
     for number, (name, each) in enumerate(own.items()):
@@ -304,7 +308,7 @@ def _built(skops: Any, data: bytes, own: dict[str, type]) -> Any:
     sys.modules[home.__name__] = home
     try:
         names = {".".join(pair) for pair in renamed.values()}
-        return skops.loads(stored(data, renamed), trusted=sorted(_TRUSTED | names))
+        return skops.loads(stored(data, renamed), trusted=sorted(TRUSTED | names))
     finally:
         del sys.modules[home.__name__]
 

@@ -11,6 +11,8 @@ Code reads them as `rules.NAME` when it runs, so that a benchmark or a test can 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 # Size of a model, by rows
 COMPONENTS = ((2000, 500), (10_000, 1000), (30_000, 2000))  # up to these rows; beyond them:
 MOST_COMPONENTS = 3000
@@ -89,6 +91,10 @@ NORMAL_PART = 0.05  # of a normal distribution in the quantile function
 # What is said about a fit. benchmarks/trust.py
 IMPORTANCE_ROWS, IMPORTANCE_MEMBERS = 400, 2  # that are shuffled, and asked of each team
 
+# Monotone columns: points at which a row is asked, with one to eight of them, and the most values
+# of a column. benchmarks/monotone.py
+LATTICE, MOST_KNOTS = (16, 64, 128, 256, 512, 512, 512, 512), 16
+
 # Beyond the rows of a fit. benchmarks/outside.py
 USUAL_FREE = 0.5  # standard deviations that members are asked beyond what was seen
 FREE = (0.0, 0.25, 0.5, 1.0, 2.0)  # those that rows at the ends of a column choose from
@@ -99,3 +105,44 @@ LINE_REACH = 10.0  # times the length of the tail that a line was tried on, at m
 TRIMMED = (0.001, 0.003, 0.01, 0.03)  # of the rows, beyond which members may not be asked
 SLOPE_DOUBT = 0.5  # of a straight line: the least standard deviation of its slope
 SPREAD_DOUBT = 4.0  # times the variance between members, beyond what was seen
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much of the numbers above a fit takes. benchmarks/effort.py
+
+    Attributes
+    ----------
+    components : int
+        Features of a member at most, where their number is not given.
+    widen, members, steps, tails : float
+        Times the features, the members of a team (at least one), the steps of learning and the
+        columns whose ends are looked at.
+    trials : float
+        Times the steps, features and rows of trials; 0: none, and columns are standardised.
+    mixes : bool
+        Whether there may be two teams.
+    short : bool
+        Whether layers are learned once, and on small sketches.
+    """
+
+    components: int = 1_000_000
+    widen: float = 1.0
+    members: float = 1.0
+    steps: float = 1.0
+    tails: float = 1.0
+    trials: float = 1.0
+    mixes: bool = True
+    short: bool = False
+
+
+# in the order of a fit with a time limit; "least" is for such fits alone
+EFFORTS = {
+    "least": Effort(100, members=0, steps=0.2, tails=0, trials=0, mixes=False, short=True),
+    "fast": Effort(800, widen=1.6, members=0, tails=0.05, trials=0.2, short=True),
+    "default": Effort(),
+    "best": Effort(widen=2, members=2),
+}
+TIME_SHARE = 0.95  # of a time limit after which no more is begun
+LEARNING_SHARE = 0.5  # of the time that is left, for trials and learning
+HOPELESS = 2.0  # times what the last effort has taken: with less time left, the next is not begun

@@ -393,3 +393,10 @@ def test_every_command_in_the_document_exists():
         for option in (w.split("=")[0] for w in words_ if re.fullmatch(r"--?[A-Za-z][\w-]*", w)):
             assert option in said, line
     assert shown >= set(COMMANDS)
+
+
+def test_effort_and_time_limit(here):
+    said = fit_small("--effort", "fast", "--time-limit", 1e-3).output
+    assert "No time was left for effort 'fast'." in said
+    assert rflaf.load("model.skops").estimator.effort == "fast"
+    assert "effort" in fit_small("--effort", "slow", code=2).output

@@ -182,3 +182,13 @@ def test_a_wrong_parameter_is_an_error_of_the_class_that_was_called(kind):
 
 def test_the_text_form_is_scikit_learns():
     assert repr(RFLAFRegressor(alpha=0.5)) == "RFLAFRegressor(alpha=0.5)"
+
+
+def test_importances_are_drawn_with_their_spread():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    model = RFLAFRegressor(20, n_members=2, max_iter=1, random_state=0).fit(X, X[:, 1])
+    ax = model.plot_importances(pyplot.figure().gca(), top=2)
+    assert [label.get_text() for label in ax.get_yticklabels()][-1] == "x1"
+    assert len(ax.containers) == 2  # bars, and what shows their spread
+    pyplot.close("all")

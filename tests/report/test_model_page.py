@@ -176,3 +176,27 @@ def test_test_rows_far_outside_are_said(tmp_path):
     write_report(model, tmp_path / "page.html", X_test=far, y_test=far[:, 0])
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "25.0% of the test rows lie more than a standard deviation outside" in text
+
+
+def test_a_page_says_why_what_is_constrained_and_with_what_effort(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    y = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=200)
+    model = RFLAFRegressor(
+        30, n_members=2, effort="fast", max_iter=2, monotonic_cst=[1, -1, 0, 0], random_state=0
+    ).fit(X[:150], y[:150])
+    page = model.report(tmp_path / "model.html", X[150:], y[150:]).read_text(encoding="utf-8")
+    assert "Why these predictions" in page
+    assert "typical" in page
+    assert "target never falls in x0" in page
+    assert "target never rises in x1" in page
+    assert "standard deviation between members" in page
+    assert "fast" in page
+
+
+def test_a_page_of_a_model_without_background_says_nothing_of_reasons(tmp_path):
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    model = RFLAFRegressor(20, n_members=1, max_iter=1, random_state=0).fit(X, X[:, 0])
+    model.background_ = None
+    page = model.report(tmp_path / "model.html", X, X[:, 0]).read_text(encoding="utf-8")
+    assert "Why these predictions" not in page

@@ -12,6 +12,7 @@ from rflaf.cli.console import complain, plain, say, warnings_as_notes, working
 from rflaf.cli.options import (
     Components,
     Drop,
+    EffortName,
     Missing,
     Seed,
     Separator,
@@ -44,6 +45,15 @@ def fit(
     ] = "rbf",
     basis_functions: Annotated[int, typer.Option(min=1, help="Functions of the basis.")] = 32,
     metric: Annotated[str, typer.Option(help="auto, full, diagonal or none.")] = "auto",
+    effort: Annotated[EffortName, typer.Option(help="How much work to do.")] = EffortName.default,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            show_default="none",
+            help="Seconds after which to end with the best model so far. The result then depends "
+            "on the machine.",
+        ),
+    ] = None,
     validation: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Share of rows that is held out for the score.")
     ] = 0.2,
@@ -83,6 +93,8 @@ def fit(
             activation=activation,
             n_basis=basis_functions,
             metric=metric,
+            effort=effort.value,
+            time_limit=time_limit,
             validation=validation,
             strict=strict,
             random_state=seed,
@@ -102,6 +114,8 @@ def fit(
         f"{model.task.capitalize()}, as asked for.")  # fmt: skip
     rows, width = model.fitted["rows"], len(model.columns)
     say(f"Fitted to {rows:,} rows of {width} columns in {model.fitted['seconds']:.1f} s.")
+    if model.estimator.left_out_:
+        say(f"No time was left for {', '.join(model.estimator.left_out_)}.")
     if model.scores:
         say(score_line(model.scores))
     say(f"Model: {plain(out)}")

@@ -20,6 +20,14 @@ class TaskName(str, Enum):
     classification = "classification"
 
 
+class EffortName(str, Enum):
+    """Values of --effort."""
+
+    fast = "fast"
+    default = "default"
+    best = "best"
+
+
 TableFile = Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")]
 ModelFile = Annotated[Path, typer.Argument(help="A file that `rflaf fit` has written.")]
 Target = Annotated[str, typer.Option("--target", "-t", help="The column to learn.")]

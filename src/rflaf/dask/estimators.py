@@ -74,7 +74,12 @@ class DaskMixin:
         """Learn from Dask arrays or frames X, n × d, and targets y; `groups` are refused."""
         model: Any = self
         check, rows = self._open(X, y, sample_weight, groups)
-        model._publish(check, fit(rows, check.loss, model._fit_settings()))
+        if model.time_limit is not None:
+            raise ValueError(
+                f"{type(self).__name__} takes no 'time_limit'. Got {model.time_limit}."
+            )
+        settings = check.settled(model._fit_settings(), model)
+        model._publish(check, fit(rows, check.loss, settings))
         return self
 
     def _open(

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
+from time import monotonic
 from types import FunctionType
 from typing import Any, ClassVar
 
@@ -20,11 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 from rflaf._version import DOCUMENTS
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, Fixed, get_basis
+from rflaf.estimators import validation
 from rflaf.estimators.inspection import InspectionMixin, warn_of_coverage
-from rflaf.estimators.validation import FLOATS, InputCheck, dense_for, is_streamed, repeat_keys
-from rflaf.fitting import Choice, Fit, FitSettings, Start, extend, fit
+from rflaf.estimators.validation import FLOATS, InputCheck, dense_for, is_streamed
+from rflaf.fitting import Choice, Fit, FitSettings, Start, extend, fit_in_time
 from rflaf.fitting.budget import block_rows, check_basis
-from rflaf.inputs.forms import FORMS, Form
+from rflaf.inputs.forms import FORMS
 from rflaf.inputs.opening import checked, count_rows, opened, some_rows
 from rflaf.inputs.unknown import UnknownLevels
 from rflaf.losses import Loss
@@ -39,7 +41,7 @@ Array = NDArray[Any]
 # Parameters that a fit takes as they are
 _AS_THEY_ARE = (
     *("metric", "solver", "fit_intercept", "validation_fraction", "max_iter", "tol"),
-    *("l1", "smoothness", "projection", "max_bytes", "n_jobs", "verbose"),
+    *("l1", "smoothness", "projection", "max_bytes", "n_jobs", "verbose", "effort", "time_limit"),
 )
 
 
@@ -80,6 +82,9 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
+        "monotonic_cst": ["array-like", dict, None],
+        "effort": [StrOptions({"fast", "default", "best"})],
+        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -106,13 +111,15 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         settings, loss = self._fit_settings(), self._loss()
         check = InputCheck(type(self), loss, None, self.categorical_features)
         rows = check.rows(X, y, sample_weight, self.max_bytes, groups, settings.seed)
-        self._publish(check, fit(rows, loss, replace(settings, coded=check.coded)))
+        self._publish(check, fit_in_time(rows, loss, check.settled(settings, self)))
         return self
 
     def _more_rows(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Any:
         """What `partial_fit` does: the first call is a fit that keeps sums, others add to them."""
         if isinstance(X, Source):
             raise TypeError("partial_fit takes arrays. Got a source, which 'fit' reads in blocks.")
+        if self.time_limit is not None:
+            raise ValueError(f"partial_fit takes no 'time_limit'. Got {self.time_limit!r}.")
         before: PartialState | None = getattr(self, "_partial", None)
         if before is None and "members_" in vars(self):
             warnings.warn(
@@ -127,8 +134,8 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             check = InputCheck(type(self), loss, None, self.categorical_features)
             arrays = check.arrays(X, y, sample_weight)
             self._check_first(arrays[1], classes)
-            rows = ArrayRows(*arrays, keys=repeat_keys(*arrays, settings.seed))
-            fitted = fit(rows, loss, replace(settings, coded=check.coded))
+            rows = ArrayRows(*arrays, keys=validation.repeat_keys(*arrays, settings.seed))
+            fitted = fit_in_time(rows, loss, check.settled(settings, self))
             _warn_of_few_rows(fitted)
         else:
             settings = replace(settings, seed=before.seed)
@@ -162,9 +169,10 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         for name in ("n_components", "n_members", "alpha", "input_form"):
             value = getattr(self, name)
             given[name] = None if isinstance(value, str) and value == "auto" else value
-        given["input_form"] = _form(given["input_form"])
+        given["input_form"] = validation.form_of(given["input_form"])
         start = self._start() if self.warm_start else None
-        return FitSettings(basis=basis, seed=seed, coefficients=coefficients, start=start, **given)
+        given |= {"coefficients": coefficients, "start": start, "started": monotonic()}
+        return FitSettings(basis=basis, seed=seed, **given)
 
     def _resolve_basis(self) -> tuple[Basis, Array | None]:
         """The basis, and coefficients where they are given and not to be learned."""
@@ -235,6 +243,8 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             "background_": fitted.background,
             "oof_score_": fitted.oof_score,
             "outside_": fitted.outside,
+            "effort_": fitted.effort,
+            "left_out_": fitted.left_out,
             "dtype_": check.dtype,
         }
         if partial is not None:
@@ -354,18 +364,6 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.non_deterministic = False
         return tags
-
-
-def _form(given: Any) -> type[Form] | None:
-    """A form of the inputs by its name, or a class of one's own."""
-    if given is None or isinstance(given, str):
-        return None if given is None else FORMS[given]
-    if not (isinstance(given, type) and issubclass(given, Form)):
-        raise TypeError(
-            "The 'input_form' parameter must be the name of a form or a subclass of "
-            f"rflaf.inputs.forms.Form. Got {given!r} instead."
-        )
-    return given
 
 
 @dataclass(frozen=True)

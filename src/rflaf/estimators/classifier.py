@@ -27,8 +27,11 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     ----------
     n_components, activation, n_basis, grid, metric, input_form, n_members, fit_intercept,
     validation_fraction, tol, l1, smoothness, projection, max_bytes, warm_start, n_jobs,
-    random_state, verbose, categorical_features
+    random_state, verbose, categorical_features, effort, time_limit
         As for RFLAFRegressor.
+    monotonic_cst : array-like of d, dict or None
+        As for RFLAFRegressor, with two classes: 1 for columns in which the probability of the
+        second never falls.
     max_iter : int
         As for RFLAFRegressor. With 1,000 rows per member or more, as many steps on small sketches
         come before these.
@@ -42,7 +45,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     classes_ : array
     members_, activation_, coef_, intercept_, metric_, metric_kind_, input_form_, components_,
     alpha_, alpha_path_, form_path_, history_, n_iter_, n_samples_fit_, grid_coverage_,
-    feature_importances_, feature_importances_std_, background_
+    feature_importances_, feature_importances_std_, background_, effort_, left_out_
         As for RFLAFRegressor. With two classes there is one output, the log-odds of the second.
     oof_prediction_ : array, n × C, or None
         For each row the probabilities by those members that have not seen it, weighted and
@@ -93,6 +96,9 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         random_state: Any = None,
         verbose: int = 0,
         categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
+        effort: str = "default",
+        time_limit: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.activation = activation
@@ -115,6 +121,9 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         self.random_state = random_state
         self.verbose = verbose
         self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.effort = effort
+        self.time_limit = time_limit
         self.class_weight = class_weight
 
     def _loss(self) -> Loss:

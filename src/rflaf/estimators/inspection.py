@@ -90,6 +90,20 @@ class InspectionMixin:
         activation = self.activation_ if activation is None else activation
         return activation.describe(self.z_sample_, 1) if activation.basis.learnable else []
 
+    def plot_importances(self, ax: Any = None, top: int = 15) -> Any:
+        """Draw the importances of the `top` columns as bars, with their spread between members."""
+        check_is_fitted(self)
+        if ax is None:
+            from matplotlib import pyplot
+
+            ax = pyplot.gca()
+        names, order = self._column_names(), np.argsort(self.feature_importances_)[-top:]
+        spread = self.feature_importances_std_[order]
+        ax.barh(range(len(order)), self.feature_importances_[order], xerr=spread, color="C0")
+        ax.set_yticks(range(len(order)), [names[j] for j in order])
+        ax.set_xlabel("importance")
+        return ax
+
     def plot_warps(self, columns: Any = None, axes: Any = None) -> Any:
         """Draw what becomes of columns that are cut into bins: a curve per column.
 
@@ -176,7 +190,8 @@ class InspectionMixin:
         background row in the space of a member's inputs: standardised columns, ranks, bins,
         levels. Those of one column are added up. Beyond the training rows the straight line that
         a column goes on with is its own; where the score reaches its bounds, the attributions of
-        the row are scaled down to it. What is left by rounding is spread over the columns.
+        the row are scaled down to it. What is left by rounding, and what `monotonic_cst` has
+        changed, is spread over the columns in proportion to their attributions.
 
         Examples
         --------
@@ -240,6 +255,8 @@ class InspectionMixin:
         """
         check_is_fitted(self)
         model: Any = self
+        if model.outside_.monotone is not None:
+            raise ValueError("gradient cannot be combined with 'monotonic_cst'.")
         with use_threads(model.n_jobs):
             found = [
                 attribution.gradient(self.members_, model.outside_, as_array(x))
@@ -319,6 +336,9 @@ class InspectionMixin:
             f"  metric         {model.metric_kind_}",
             f"  alpha          {model.alpha_:.3g}",
             f"  grid coverage  {model.grid_coverage_:.1%}",
+            f"  effort         {model.effort_}",
+            *(f"  left out       {text}, for lack of time" for text in model.left_out_),
+            *(f"  constraint     {text}" for text in self._constraints()),
         ]
         if losses:
             edge = max(1, len(losses) // 10)
@@ -334,6 +354,17 @@ class InspectionMixin:
             for i in np.argsort(shares)[::-1][:5]
         )
         return "\n".join([*lines, f"  inputs         {shown}"])
+
+    def _constraints(self) -> list[str]:
+        """The monotone columns, in words."""
+        model: Any = self
+        if model.outside_.monotone is None:
+            return []
+        columns = np.arange(model.n_features_in_)
+        columns = columns if model.encoder_ is None else model.encoder_.origin_
+        names, words = self._column_names(), {1: "never falls", -1: "never rises"}
+        axes = model.outside_.monotone.axes
+        return [f"{words[axis.sign]} in {names[columns[axis.column]]}" for axis in axes]
 
     def _score_line(self) -> str:
         """The score on unseen rows, and how many members there are."""

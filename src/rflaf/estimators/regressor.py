@@ -108,6 +108,19 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         Which columns of a frame are categories. "from_dtype": those of a type for categories, and
         strings that repeat. Names, numbers or a mask of columns: these as well, whatever they
         hold. None: no column; strings that are no dates are refused.
+    monotonic_cst : array-like of d, dict or None
+        1 for columns in which predictions never fall, -1 for those in which they never rise, 0 for
+        others; or a dict of such numbers by column names. At most eight columns of numbers. It
+        holds between any two rows that differ in such a column alone, inside the range of the
+        training rows; `docs/algorithm.md` says how. A prediction takes 16 to 512 times as long.
+    effort : {"fast", "default", "best"}
+        How much work a fit does. "fast": one member per form, with at most 800 features, and short
+        learning and trials. "best": twice as many members, and twice as many features. Numbers that
+        are given (`n_components`, `n_members`, `max_iter`) are kept.
+    time_limit : float or None
+        Seconds after which `fit` ends with the best that it has; the smallest fit is always made.
+        It fits with little effort first, and with more while there is time, up to `effort`. What
+        it left out is in `left_out_`. The result depends on the machine and what else runs there.
 
     Attributes
     ----------
@@ -140,8 +153,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         have). None where the rows are too many to keep.
     oof_score_ : float
         Their score: R² for squared error, D², the share of the constant's loss that is gone, for
-        others. These rows have chosen the form of the inputs, the
-        penalty and the weights of the teams, and nothing else of what predicts them.
+        others. These rows have chosen the form of the inputs, the penalty and the weights of the
+        teams, and nothing else of what predicts them.
     feature_importances_ : array of d
         How far predictions move when an input is shuffled, summing to one; for a column that became
         several inputs, their sum.
@@ -151,6 +164,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     background_ : array or None
         At most 64 rows of the fit, encoded, that `explain` compares others with. Set it to None
         before saving to leave them out of the file.
+    effort_, left_out_ : str, list of str
+        The effort that the model comes from, and what there was no time for with `time_limit`.
     encoder_ : ColumnEncoder or None
         What became of the columns: see `rflaf.inputs`. None for sparse matrices and sources.
     noise_ : float or array of C
@@ -205,6 +220,9 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         random_state: Any = None,
         verbose: int = 0,
         categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
+        effort: str = "default",
+        time_limit: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.activation = activation
@@ -227,6 +245,9 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         self.random_state = random_state
         self.verbose = verbose
         self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.effort = effort
+        self.time_limit = time_limit
         self.loss = loss
         self.quantile = quantile
         self.power = power

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,14 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.validation import (
     _check_feature_names,
+    _check_monotonic_cst,
     _check_sample_weight,
     _check_y,
 )
 
+from rflaf.fitting import FitSettings
 from rflaf.inputs.encoder import ColumnEncoder
+from rflaf.inputs.forms import FORMS, Form
 from rflaf.inputs.opening import (
     NAMES,
     check_labels,
@@ -27,9 +32,8 @@ from rflaf.inputs.opening import (
     opened,
 )
 from rflaf.inputs.scaling import warn_of_tiny
-from rflaf.inputs.target_means import Coded
 from rflaf.inputs.unknown import UnknownLevels
-from rflaf.losses import Loss
+from rflaf.losses import Logistic, Loss
 from rflaf.rows import ArrayRows, Arrays, Rows, Source, SourceRows
 from rflaf.rows.repeats import repeated_rows
 from rflaf.rows.sample import Keys, fold_keys
@@ -51,6 +55,18 @@ def dense_for(encoder: ColumnEncoder | None, X: Any) -> Any:
     if sparse.issparse(X) and encoder is not None and not encoder.is_identity:
         return X.toarray()
     return X
+
+
+def form_of(given: Any) -> type[Form] | None:
+    """A form of the inputs by its name, or a class of one's own."""
+    if given is None or isinstance(given, str):
+        return None if given is None else FORMS[given]
+    if not (isinstance(given, type) and issubclass(given, Form)):
+        raise TypeError(
+            "The 'input_form' parameter must be the name of a form or a subclass of "
+            f"rflaf.inputs.forms.Form. Got {given!r} instead."
+        )
+    return given
 
 
 class InputCheck:
@@ -168,10 +184,23 @@ class InputCheck:
         self.encoder = encoder
         return x
 
-    @property
-    def coded(self) -> Coded | None:
-        """Columns of the encoded rows that hold codes of levels."""
-        return None if self.encoder is None else self.encoder.coded
+    def settled(self, settings: FitSettings, model: Any) -> FitSettings:
+        """Settings with what depends on the columns, of which a source has told nothing yet."""
+        given = model.monotonic_cst
+        signs = None if given is None else partial(self._signs, given)
+        coded = None if self.encoder is None else self.encoder.coded
+        return replace(settings, coded=coded, constraints=signs)
+
+    def _signs(self, given: Any, loss: Loss) -> Array | None:
+        signs = _check_monotonic_cst(self.found, given)
+        at = np.flatnonzero(signs)
+        if not len(at):
+            return None
+        if isinstance(loss, Logistic) and loss.outputs > 1:
+            raise ValueError(f"'monotonic_cst' takes two classes. Got {loss.outputs}.")
+        if self.encoder is None:
+            return signs
+        return self.encoder.of_numbers(signs)
 
     def rows(
         self,

@@ -4,6 +4,7 @@
 """
 
 from rflaf.fitting.fit import Fit, Online, fit
+from rflaf.fitting.in_time import fit_in_time
 from rflaf.fitting.members import Member, describe_members, leading_team
 from rflaf.fitting.online import extend
 from rflaf.fitting.settings import Choice, FitSettings, Start
@@ -18,5 +19,6 @@ __all__ = [
     "describe_members",
     "extend",
     "fit",
+    "fit_in_time",
     "leading_team",
 ]

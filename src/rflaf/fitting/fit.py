@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from rflaf.fitting.folds import Folds, plan_folds, resolve
 from rflaf.fitting.importance import input_importances
 from rflaf.fitting.layers import learn_layers
 from rflaf.fitting.members import Member, mix_teams, mixed_scores, out_of_fold, weighted
+from rflaf.fitting.monotone import learn_monotone, monotone_out_of_fold, wanted_signs
 from rflaf.fitting.outside import Outside
 from rflaf.fitting.settings import FitSettings
 from rflaf.fitting.solving import Solved, solve_members
@@ -89,6 +90,10 @@ class Fit:
         Rows that were read, those of no weight among them.
     online : Online, optional
         What more rows go on from.
+    left_out : list of str
+        What there was no time for.
+    effort : str
+        That of the settings.
     """
 
     loss: Loss
@@ -107,6 +112,8 @@ class Fit:
     outside: Outside
     rows_seen: int
     online: Online | None = None
+    left_out: list[str] = field(default_factory=list)
+    effort: str = "default"
 
 
 @dataclass(frozen=True)
@@ -138,13 +145,18 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
     """
     rows, given, task = _open(rows, loss, settings)
     loss, settings, sample = task.loss, task.settings, task.sample
+    signs = wanted_signs(settings, sample, loss)
     with use_threads(settings.n_jobs):
         learned = _learn(rows, given, task)
         members, temperature = learned.members, learned.temperature
+        monotone = learn_monotone(members, task, signs)
+        if monotone is not None:
+            scores = monotone_out_of_fold(monotone, learned.judges, learned.weights, task)
+            learned = replace(learned, scores=scores)
         importances, deviations = input_importances(members, sample.x, settings.rng(4))
         outside = learn_outside(task, learned.judges, learned.weights, learned.scores, importances)
         outside = replace(
-            outside.in_units(loss, temperature),
+            outside.in_units(loss, temperature).constrained(monotone),
             usual=usual_spread(members, sample.x, settings.rng(6)),
         )
         noise, spread = _spread(learned)
@@ -165,6 +177,7 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
             outside=outside,
             rows_seen=sample.seen,
             online=_online(learned.solved, members, task),
+            effort=settings.effort,
         )
 
 

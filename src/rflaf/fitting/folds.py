@@ -69,6 +69,10 @@ def resolve(settings: FitSettings, sample: Sample, loss: Loss) -> FitSettings:
     m, members = settings.n_components, settings.n_members
     if m is None:
         m = next((count for rows, count in rules.COMPONENTS if n <= rows), rules.MOST_COMPONENTS)
+        share = settings.share
+        # one round of learning is not enough for a wider layer, unless the loss is quadratic
+        widen = share.widen if loss.quadratic or not share.short else 1.0
+        m = min(round(widen * m), share.components)
         while m > 100 and not budget.gram_fits(m, max_bytes):
             m //= 2
     if settings.solver == "cg" and not loss.quadratic:
@@ -79,12 +83,19 @@ def resolve(settings: FitSettings, sample: Sample, loss: Loss) -> FitSettings:
     elif settings.solver == "cg" and members not in (None, 1):
         raise ValueError(f"solver='cg' takes n_members=1. Got n_members={members}.")
     holds_out = _distinct_rows(sample) >= rules.FEWEST_FOLDED
-    free = members is None and settings.input_form is None and settings.max_iter > 0
+    free = (
+        settings.share.mixes
+        and members is None
+        and settings.input_form is None
+        and settings.max_iter > 0
+    )
     if uses_cg or not holds_out:
         members = 1
     elif members is None:
         members = next((count for rows, count in rules.MEMBERS if n <= rows), 1)
+        members = max(1, round(settings.share.members * members))
     rows_per_step = rules.ROWS_PER_STEP if members > 1 else rules.ROWS_PER_STEP_ALONE
+    steps = rules.STEPS_LEAST + n // rows_per_step
     return replace(
         settings,
         n_components=m,
@@ -92,7 +103,7 @@ def resolve(settings: FitSettings, sample: Sample, loss: Loss) -> FitSettings:
         mixes=free and holds_out and not uses_cg,
         holds_out=holds_out,
         uses_cg=uses_cg,
-        max_iter=min(settings.max_iter, rules.STEPS_LEAST + n // rows_per_step),
+        max_iter=min(settings.max_iter, round(settings.share.steps * steps)),
     )
 
 

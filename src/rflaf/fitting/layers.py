@@ -190,7 +190,8 @@ def _left_behind(layers: list[FittedLayer], chosen: list[Choice]) -> list[int]:
 
 def learns_twice(task: Task, rows: int) -> bool:
     """Whether layers of this number of rows are learned twice, the second time at honest scores."""
-    return not task.loss.quadratic and rows >= rules.WORKING_ROWS
+    slow = not (task.loss.quadratic or task.settings.share.short)
+    return slow and rows >= rules.WORKING_ROWS
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,7 @@ class MemberLearner:
         else:
             start = None
         if not learns_twice(self.task, x.shape[0]):
-            return self._learn(problem, first.unit, start), first.unit
+            return self._learn(problem, first.unit, start, short=settings.share.short), first.unit
         steps = round(rules.FIRST_STEPS * settings.max_iter)
         learned = self._learn(problem, first.unit, start, max_iter=steps, short=True)
         second = self._second(member, first, learned, w) or first

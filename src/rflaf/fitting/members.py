@@ -87,12 +87,11 @@ def export_mixed(
     `readout(member, inputs, order)` gives a member's part of Phi V, for inputs in its layer's form
     and in this order.
     """
-    intercept = np.sum([member.weight * member.intercept for member in members], axis=0)
-    total = graph.add("Add", graph.refused(), intercept)
+    total: Any = np.sum([member.weight * member.intercept for member in members], axis=0)
     for member in members:
         means = member.layer.means
         given = x if means is None else means.export(graph, x, width)
-        total = graph.add("Add", total, readout(member, *member.layer.form.export(graph, given)))
+        total = graph.add("Add", readout(member, *member.layer.form.export(graph, given)), total)
     return str(total)
 
 

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from rflaf import rules
 from rflaf.fitting.members import Member, all_scores, export_mixed, mixed_scores
+from rflaf.fitting.monotone import Monotone
 from rflaf.losses import Loss
 from rflaf.solvers.features import as_array
 
@@ -46,6 +47,8 @@ class Outside:
         Scores of rows beyond the ends stay between these.
     usual : array of C
         Standard deviation of the scores between members, for the middle one of the fit's rows.
+    monotone : Monotone, optional
+        Constraints, which scores between the ends are made to obey.
     """
 
     seen: Array
@@ -56,12 +59,14 @@ class Outside:
     doubts: Array
     bounds: Array
     usual: Array
+    monotone: Monotone | None = None
 
     def scores(self, members: list[Member], x: Any) -> Array:
         """The scores of the model, n × C."""
         x = self._comparable(x)
         inner = held_between(x, self.ends)
-        scores = mixed_scores(members, inner)
+        asked = mixed_scores if self.monotone is None else self.monotone.scores
+        scores = asked(members, inner)
         return scores if inner is x else self.continued(scores, x, inner)
 
     def continued(self, scores: Array, x: Any, inner: Any) -> Array:
@@ -79,7 +84,15 @@ class Outside:
         """What `scores` gives, as part of a graph; x is n × width, `readout` as `export_mixed`."""
         x = graph.finite(x, width)
         inner = graph.add("Min", graph.add("Max", x, self.ends[0]), self.ends[1])
-        scores = export_mixed(graph, members, inner, width, readout)
+
+        def mixed(given: str) -> str:
+            return export_mixed(graph, members, given, width, readout)
+
+        if self.monotone is None:
+            scores = mixed(inner)
+        else:
+            scores = self.monotone.export(graph, mixed, inner, width, len(self.usual))
+        scores = graph.add("Add", scores, graph.refused())
         pairs = (inner, x), (x, inner)
         apart = [graph.add("Div", graph.add("Sub", *pair), self.unit) for pair in pairs]
         apart = [graph.add("Relu", each) for each in apart]
@@ -169,6 +182,18 @@ class Outside:
         known = np.isfinite(self.seen)
         moved = np.where(known, seen - np.where(known, self.seen, 0.0), 0.0)
         return replace(self, seen=np.where(known, seen, self.seen), ends=self.ends + moved)
+
+    def constrained(self, monotone: Monotone | None) -> Outside:
+        """The same with constraints: no end before the last rows, no line the wrong way."""
+        if monotone is None:
+            return self
+        ends, slopes = self.ends.copy(), self.slopes.copy()
+        for axis in monotone.axes:
+            j = axis.column
+            ends[:, j] = self.seen[:, j]
+            outward = axis.sign * np.array([[-1], [1]])
+            slopes[:, j] = np.maximum(slopes[:, j] * outward, 0) * outward
+        return replace(self, ends=ends, slopes=slopes, monotone=monotone)
 
     def in_units(self, loss: Loss, temperature: float) -> Outside:
         """For the model's scores, from that for scores as they were fitted."""

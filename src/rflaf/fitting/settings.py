@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf import rules
 from rflaf.bases import Basis
 from rflaf.inputs.forms import Form
 from rflaf.inputs.target_means import Coded
@@ -62,6 +64,13 @@ class FitSettings:
         None: what held-out rows choose.
     coded : Coded, optional
         Columns of the inputs that hold codes of levels, which become means of the target.
+    effort : str
+        A key of `rules.EFFORTS`.
+    time_limit, started : float, float
+        Seconds that the fit may take, and when they began; None: as many as it takes.
+    constraints : callable, optional
+        Gives -1, 0 or 1 for each of the inputs, for the loss of the fit: the columns of blocks are
+        not known before some are read.
     online : bool
         Whether more rows will be added later.
 
@@ -96,10 +105,19 @@ class FitSettings:
     input_form: type[Form] | None = None
     n_jobs: int | None = None
     coded: Coded | None = None
+    effort: str = "default"
+    time_limit: float | None = None
+    started: float = 0.0
+    constraints: Callable[[Any], Array | None] | None = None
     online: bool = False
     mixes: bool = False
     holds_out: bool = True
     uses_cg: bool = False
+
+    @property
+    def share(self) -> rules.Effort:
+        """How much of the rules' numbers is taken."""
+        return rules.EFFORTS[self.effort]
 
     @property
     def components(self) -> int:

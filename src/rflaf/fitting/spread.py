@@ -51,7 +51,8 @@ class Spread:
         for members in self.scales:
             log_square = graph.add("Add", graph.refused(), np.zeros(1))
             if members:
-                log_square = export_mixed(graph, members, x, width, readout)
+                mixed = export_mixed(graph, members, x, width, readout)
+                log_square = graph.add("Add", log_square, mixed)
             half = graph.add("Mul", log_square, np.float64(0.5))
             scales.append(graph.add("Exp", graph.add("Min", graph.add("Max", half, -far), far)))
         unit = np.array([shape.std for shape in self.shapes])

@@ -70,7 +70,8 @@ def learn_outside(
     known = [judge for judge in judges if judge is not None]
     probe = Probe.of(task, known, weights, rows, scores)
     wanted = np.isfinite(outside.seen[0]) & (importances >= rules.TAIL_IMPORTANCE)
-    columns = np.argsort(-importances, kind="stable")[: rules.MOST_TAILS]
+    most = round(settings.share.tails * rules.MOST_TAILS)
+    columns = np.argsort(-importances, kind="stable")[:most]
     for j in columns[wanted[columns]].tolist():
         unit = outside.scale[j]
         tails = [probe.tail(j, side, unit) for side in (0, 1)]

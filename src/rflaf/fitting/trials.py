@@ -39,7 +39,7 @@ def choose_forms(task: Task) -> tuple[list[Choice], list[dict[str, Any]]]:
     start = settings.start
     if start is not None and _suits(start.choices, options, first):
         return start.choices, []
-    if not settings.holds_out or not settings.max_iter:
+    if not settings.holds_out or not settings.max_iter or not settings.share.trials:
         plain = settings.input_form or Standardised
         simple = [choice for choice in options if choice.form is plain] or options
         return simple[-1:], []
@@ -161,9 +161,11 @@ class Trials:
         if own is None:  # other rows had this form, and these have nothing for it
             own = own_form(form, member.rows.x, member.rows.weights)
         rng, sample = task.settings.rng(2, self.fold), task.sample
-        given = member.first.rows.at(_some(len(member.rows.weights), rng))
+        share = task.settings.share.trials
+        most = round(share * rules.TRIAL_ROWS)
+        given = member.first.rows.at(_some(len(member.rows.weights), most, rng))
         inside = np.flatnonzero(task.fold == self.fold)
-        inside = inside[_some(len(inside), rng)]
+        inside = inside[_some(len(inside), most, rng)]
         x = sample.x[inside] if member.means is None else member.means(sample.x[inside])
         others = Block(0, x, sample.y[inside], sample.weights[inside])
         judge = task.regression(others, member.constant, like=member.first).rows
@@ -171,7 +173,7 @@ class Trials:
             rows._replace(x=own(rows.x, np.float32), y=rows.y.astype(np.float32))
             for rows in (given, judge)
         )
-        m = min(task.settings.components, rules.TRIAL_FEATURES)
+        m = min(task.settings.components, round(share * rules.TRIAL_FEATURES))
         w = draw_layer(task.settings, fit, m, rng, np.float32)
         return Trial(
             Problem(fit, w, own.scales), Sketch(fit, held_out, w), member.first.unit, task, rng
@@ -200,7 +202,7 @@ class Trial:
         """The held-out error of a kind of metric, after a few steps."""
         settings, learned = self.task.settings, start
         if kind != "none" or settings.learns_activation:
-            steps = min(rules.TRIAL_STEPS, settings.max_iter)
+            steps = min(round(settings.share.trials * rules.TRIAL_STEPS), settings.max_iter)
             rule = learn_settings(settings, self.unit, max_iter=steps)
             learned = learn_activation(
                 *(self.problem, settings.basis, kind, rule),
@@ -215,7 +217,7 @@ class Trial:
         return lowest(ridge.loss, learned.alpha * 4.0 ** np.arange(-1, 4), 1)[1]
 
 
-def _some(count: int, rng: np.random.Generator) -> Array:
-    if count <= rules.TRIAL_ROWS:
+def _some(count: int, most: int, rng: np.random.Generator) -> Array:
+    if count <= most:
         return np.arange(count)
-    return np.sort(rng.choice(count, rules.TRIAL_ROWS, replace=False))
+    return np.sort(rng.choice(count, most, replace=False))

@@ -261,6 +261,23 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             found[:, first.at[numbers]] = slopes[:, numbers]
         return found
 
+    def of_numbers(self, given: Array) -> Array:
+        """Values for the columns, `given`, as values for the results.
+
+        An error where a column that is no number has another value than 0.
+        """
+        found, first = np.zeros(len(self.origin_), given.dtype), self.parts_[0]
+        numbers = first.at if isinstance(first, NumberPart) else np.zeros(0, np.intp)
+        found[: len(numbers)] = given[numbers]
+        for j in np.setdiff1d(np.flatnonzero(given), numbers):
+            if self.kinds_[j] not in ("empty", "id"):  # which predictions do not depend on
+                names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+                raise ValueError(
+                    "'monotonic_cst' takes columns of numbers. Got one for column "
+                    f"{names[j]!r}, a {self.kinds_[j]}."
+                )
+        return found
+
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Names of the results: "size", "size_missing", "town_Bern" and so on.
 

@@ -19,15 +19,17 @@ _POINTS = 161
 _DIRECTIONS = 4
 
 
-def importance_section(shares: Array, names: list[str]) -> Section:
+def importance_section(shares: Array, spread: Array | None, names: list[str]) -> Section:
     """How far predictions move when a column is shuffled."""
     order = np.argsort(-shares, kind="stable")
     shown = order[:_MOST_BARS]
     top = float(shares[order[0]]) or 1.0
-    bars = tuple(
-        Bar(names[j], 0.0, float(shares[j]) / top, f"{shares[j]:.1%}") for j in shown.tolist()
-    )
+    texts = [f"{share:.1%}" for share in shares]
     notes = ["How far predictions move when a column is shuffled: mean squares, as shares of all."]
+    if spread is not None and spread.any():
+        texts = [f"{text} ± {each:.1%}" for text, each in zip(texts, spread)]
+        notes.append("±: standard deviation between members.")
+    bars = tuple(Bar(names[j], 0.0, float(shares[j]) / top, texts[j]) for j in shown.tolist())
     rest = float(shares[order[_MOST_BARS:]].sum())
     if len(order) > _MOST_BARS:
         notes.append(f"{len(order) - _MOST_BARS} more columns have {rest:.1%} together.")

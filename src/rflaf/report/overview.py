@@ -167,9 +167,17 @@ class Overview:
             ("Activation", _basis_text(layer.activation.basis)),
             ("Members", "; ".join(describe_members(model.members_))),
             ("Penalty", f"{model.alpha_:.3g}"),
+            *(("Constraint", f"{self.target} {text}") for text in model._constraints()),
+            ("Effort", _effort_text(model)),
             ("Written", f"{date.today():%d %B %Y} by rflaf {__version__}"),
         ]
         return found
+
+
+def _effort_text(model: Any) -> str:
+    left = f"; no time was left for {listed(model.left_out_)}" if model.left_out_ else ""
+    limit = f", at most {model.time_limit:g} s" if model.time_limit is not None else ""
+    return f"{model.effort_}{limit}{left}"
 
 
 def _basis_text(basis: Any) -> str:

@@ -30,6 +30,7 @@ from rflaf.report.overview import (
     missing_section,
     score_section,
 )
+from rflaf.report.reasons import attribution_section
 from rflaf.report.subject import Subject
 from rflaf.runtime.files import write_whole
 
@@ -135,8 +136,10 @@ class _About:
             self.subject, self.evidence, self.training, self.target, names, shares, baselines
         )
         found = [score_section(overview), *more, *self._judged(names, shares)]
+        direct = self.subject.direct
         if shares is not None and shares.sum() > 0:
-            found.append(importance_section(shares, names))
+            spread = self.subject.estimator.feature_importances_std_ if direct else None
+            found.append(importance_section(shares, spread, names))
             if self.evidence is not None:
                 found.append(
                     effects_section(self.subject, self.evidence, shares, names, self.target)
@@ -149,6 +152,8 @@ class _About:
             )
             found.append(made(self.subject, self.evidence))
         found += [learned_section(self.subject, names), *self._rows(names, shares)]
+        if self.evidence is not None:
+            found.append(attribution_section(self.subject, self.evidence, names))
         found += [column_section(overview), missing_section(overview)]
         sections = [each for each in found if each.subsections or each.notes]
         sentences = [*overview.sentences(), *notes]

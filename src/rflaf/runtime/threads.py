@@ -23,6 +23,8 @@ from weakref import WeakSet
 import joblib
 from threadpoolctl import ThreadpoolController
 
+from rflaf.runtime.clock import check_time
+
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
 _inside: set[object] = set()  # threads inside `parallel`, callers and helpers
@@ -182,9 +184,11 @@ def parallel(task: Callable[[int], None], n_chunks: int) -> None:
     outer = _helps.get()
     if outer is not None:
         outer.check()
+    check_time()
     limit = thread_count() if n_chunks > 1 else 1
     if limit == 1:  # nobody could help
         for k in range(n_chunks):
+            check_time()
             task(k)
         return
     caller = threading.get_ident()
@@ -198,6 +202,7 @@ def parallel(task: Callable[[int], None], n_chunks: int) -> None:
         for k in chunks:
             if k >= n_chunks or call.left:
                 return
+            check_time()
             task(k)
             if helping and len(_inside) > limit:
                 return

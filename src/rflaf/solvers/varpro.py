@@ -25,6 +25,7 @@ from scipy import sparse
 
 from rflaf import rules
 from rflaf.fused import BinnedMatrix
+from rflaf.runtime.clock import may_learn
 from rflaf.solvers.adam import Adam, penalty_gradient
 from rflaf.solvers.features import Workspace, apply_metric, as_array, project
 from rflaf.solvers.screening import screened
@@ -171,6 +172,8 @@ class _Descent:
         """Up to `count` steps, which are the part `way` of all."""
         losses: list[float] = []
         for step in range(count):
+            if not may_learn():
+                return
             done = way[0] + (way[1] - way[0]) * step / count
             risen = min(1.0, (len(self.learned.history) + 1) / rules.RISE)
             loss = self._step(size, risen * float(np.cos(0.5 * np.pi * done)))

@@ -127,6 +127,8 @@ def fit_table(
     activation: str = "rbf",
     n_basis: int = 32,
     metric: str = "auto",
+    effort: str = "default",
+    time_limit: float | None = None,
     validation: float = 0.2,
     strict: bool = False,
     random_state: int | None = None,
@@ -147,8 +149,10 @@ def fit_table(
         What a regression minimises: as for RFLAFRegressor.
     drop : names
         Columns to leave out.
-    n_components, activation, n_basis, metric, random_state
+    n_components, activation, n_basis, metric, effort, random_state
         As for RFLAFRegressor.
+    time_limit : float or None
+        Seconds for both fits together, of which each gets half.
     validation : float
         The share of rows that are held out and scored in a first fit; the model is then fitted
         to all rows. 0, or fewer than 20 rows: no scores.
@@ -179,6 +183,7 @@ def fit_table(
         )
     rows, chosen = split_target(table, target, task, drop, strict)
     working = progress or (lambda _: nullcontext())
+    scored = validation > 0 and len(rows) >= _LEAST_ROWS
     given: dict[str, Any] = {"loss": loss} if chosen.name == "regression" else {}
     if not given and loss != "squared_error":
         raise TableError(f"loss={loss!r} is for regression. Got classification: {chosen.reason}.")
@@ -188,11 +193,13 @@ def fit_table(
         activation=activation,
         n_basis=n_basis,
         metric=metric,
+        effort=effort,
+        time_limit=time_limit if time_limit is None or not scored else time_limit / 2,
         random_state=random_state,
     )
     scores: dict[str, float] = {}
     start = time.perf_counter()
-    if validation and len(rows) >= _LEAST_ROWS:
+    if scored:
         with working(f"Scoring on {validation:.0%} of {len(rows):,} rows"):
             scores = _held_out(estimator, rows, chosen, validation, random_state, target, report)
     with working(f"Fitting to {len(rows):,} rows"):

@@ -1,0 +1,75 @@
+"""Why some rows have their prediction: those with the largest errors, and a typical one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf.pages import Bar, BarList, Section, Subsection
+from rflaf.report.evidence import Evidence
+from rflaf.report.subject import Subject
+from rflaf.report.wording import figure
+
+Array = NDArray[Any]
+
+_WORST = 3  # rows of large errors
+_MOST_BARS = 8
+
+
+def attribution_section(subject: Subject, evidence: Evidence, names: list[str]) -> Section:
+    """What the columns add to the scores of some rows; empty where the model has no background."""
+    title = "Why these predictions"
+    if not subject.direct or subject.estimator.background_ is None:
+        return Section("attributions", "", title)
+    badness, output = _badness(evidence)
+    order = np.argsort(-badness, kind="stable")
+    shown = [*order[:_WORST].tolist(), int(order[len(order) // 2])]
+    why = subject.estimator.explain(evidence.rows.take(evidence.at[shown]))
+    lists = []
+    for place, row in enumerate(shown):
+        values = why.values[place]
+        if values.ndim == 2:
+            values = values[:, int(output[row])]
+        kind = "large error" if place < _WORST else "typical"
+        said = f"row {evidence.labels[row]}, {kind}"
+        if subject.classes is not None and len(subject.classes) > 2:
+            said += f", score of {subject.classes[int(output[row])]}"
+        lists.append(_bar_list(said, values, names))
+    unit = "the prediction" if subject.classes is None else "the score (for two classes: log-odds)"
+    notes = (
+        f"What each column adds to {unit}, compared with the mean of some training rows. The last "
+        "row has the median error.",
+    )
+    return Section("attributions", "", title, (Subsection("", bars=tuple(lists)),), notes)
+
+
+def _badness(evidence: Evidence) -> tuple[Array, Array]:
+    """How far each row is from its prediction, and the output that is shown of it."""
+    rows = np.arange(len(evidence.y))
+    if evidence.y.ndim == 1:
+        return -evidence.predicted[rows, evidence.y], evidence.predicted.argmax(axis=1)
+    apart = evidence.y - evidence.predicted
+    spread = apart.std(axis=0)
+    size = np.abs(apart / np.where(spread > 0, spread, 1.0))
+    return size.max(axis=1), size.argmax(axis=1)
+
+
+def _bar_list(title: str, values: Array, names: list[str]) -> BarList:
+    """The largest attributions of a row, and the sum of all others."""
+    order = np.argsort(-np.abs(values), kind="stable")
+    first, rest = order[:_MOST_BARS], order[_MOST_BARS:]
+    named = [(names[j], float(values[j])) for j in first.tolist()]
+    if len(rest):
+        named.append((f"{len(rest)} others", float(values[rest].sum())))
+    low = min(0.0, *(value for _, value in named))
+    high = max(0.0, *(value for _, value in named))
+    width = high - low or 1.0
+    zero = -low / width
+    bars = []
+    for name, value in named:
+        end = (value - low) / width
+        text = f"{'+' if value > 0 else ''}{figure(value)}"
+        bars.append(Bar(name, min(zero, end), max(zero, end), text))
+    return BarList(title, tuple(bars), zero)
