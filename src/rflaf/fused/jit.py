@@ -21,23 +21,20 @@ from numba import njit
 
 from rflaf.fused.jit_cache import ForgivingCache, uninterrupted
 from rflaf.fused.jit_vectors import (
-    both_group,
-    both_one,
-    evaluate_group,
-    evaluate_one,
-    lanes_of,
-    locate_group,
-    locate_one,
-    prefetch,
-    slope_group,
-    slope_one,
-    spread_group,
-    spread_one,
+    both_run,
+    evaluate_run,
+    locate_run,
+    slope_run,
+    spread_run,
+    unpacked,
 )
 
 TILE = 512  # elements of scratch, which stay in the first-level cache
 _OPTIONS = {"nogil": True, "fastmath": {"contract", "nsz", "reassoc"}, "error_model": "numpy"}
-inlined = njit(**_OPTIONS, forceinline=True)  # for runs: a call costs as much as some 50 elements
+# Parts of kernels. Nothing else calls them, so that they need no entry from Python or C.
+internal = njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+# For short runs: a call costs as much as some 50 elements.
+inlined = njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
 
 
 def compiled(function):
@@ -54,104 +51,25 @@ def compiled(function):
 
 
 @inlined
-def _unpack(f):
-    return f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]
-
-
-@inlined
 def _scratch(length, dtype):
     """For the rows of the table and the places in them of a run of elements."""
     return np.empty(length, np.int32), np.empty(length, dtype)
 
 
 @inlined
-def _locate_run(z, i, count, frame, starts, s, rows, t):
-    lanes = lanes_of(z)
-    k = 0
-    while k + lanes <= count:
-        locate_group(z, i + k, frame, starts, s + k, rows, t, k)
-        k += lanes
-    while k < count:
-        locate_one(z, i + k, frame, starts, s + k, rows, t, k)
-        k += 1
-
-
-@inlined
-def _evaluate_run(rows, t, count, cells, out, o):
-    lanes = lanes_of(t)
-    k = 0
-    while k + lanes <= count:
-        evaluate_group(rows, t, k, cells, out, o + k)
-        k += lanes
-    while k < count:
-        evaluate_one(rows, t, k, cells, out, o + k)
-        k += 1
-
-
-@inlined
-def _evaluate_fetching_run(rows, t, count, cells, out, o, z, coming):
-    """`_evaluate_run` while z[coming...] is on its way from memory.
-
-    Rows of a batch lie anywhere, so that the processor does not foresee which is next. Asked for
-    all at once, they would keep other reads waiting.
-    """
-    lanes = lanes_of(t)
-    k = 0
-    while k + lanes <= count:
-        prefetch(z, coming + k)
-        evaluate_group(rows, t, k, cells, out, o + k)
-        k += lanes
-    while k < count:
-        evaluate_one(rows, t, k, cells, out, o + k)
-        k += 1
-
-
-@inlined
-def _spread_run(rows, t, count, g, gi, moments):
-    lanes = lanes_of(t)
-    k = 0
-    while k + lanes <= count:
-        spread_group(rows, t, k, g, gi + k, moments)
-        k += lanes
-    while k < count:
-        spread_one(rows, t, k, g, gi + k, moments)
-        k += 1
-
-
-@inlined
-def _slope_run(z, i, rows, t, count, cells, frame, g, out, o):
-    """g sigma'(z) of elements that are located; `out` may be z."""
-    lanes = lanes_of(z)
-    k = 0
-    while k + lanes <= count:
-        slope_group(z, i + k, rows, t, k, cells, frame, g, out, o + k)
-        k += lanes
-    while k < count:
-        slope_one(z, i + k, rows, t, k, cells, frame, g, out, o + k)
-        k += 1
-
-
-@inlined
 def _gradient_run(rows, t, count, cells, frame, g, gi, moments, out, o):
     """Moments and, unless `out` is empty, slopes."""
-    if not out.size:
-        _spread_run(rows, t, count, g, gi, moments)
-        return
-    lanes = lanes_of(t)
-    k = 0
-    while k + lanes <= count:
-        both_group(rows, t, k, cells, frame, g, gi + k, moments, out, o + k)
-        k += lanes
-    while k < count:
-        both_one(rows, t, k, cells, frame, g, gi + k, moments, out, o + k)
-        k += 1
+    if out.size:
+        both_run(rows, t, count, cells, frame, g, gi, moments, out, o)
+    else:
+        spread_run(rows, t, count, g, gi, moments)
 
 
 @inlined
 def _apply_run(z, i, count, cells, frame, rows, t, out, o):
     """sigma(z), up to a tile of it."""
-    _locate_run(z, i, count, frame, None, 0, rows, t)
-    _evaluate_run(rows, t, count, cells, out, o)
+    locate_run(z, i, count, frame, None, 0, rows, t)
+    evaluate_run(rows, t, count, cells, out, o, None, 0)
     _continue_tails(z, i, count, frame, out, o)
 
 
@@ -214,7 +132,7 @@ def _dot_run(scratch, count, right, width, j, total):
 
 @compiled
 def apply_rows(z, stride, width, cells, frame, out, out_stride, n):
-    f = _unpack(frame)
+    f = unpacked(frame)
     rows, t = _scratch(TILE, z.dtype)
     for r in range(n):
         for j in range(0, width, TILE):
@@ -226,7 +144,7 @@ def apply_rows(z, stride, width, cells, frame, out, out_stride, n):
 def slope_rows(
     z, stride, width, cells, frame, dense, dense_stride, left, right, out, out_stride, n
 ):
-    f = _unpack(frame)
+    f = unpacked(frame)
     g = np.empty(TILE, z.dtype)
     rows, t = _scratch(TILE, z.dtype)
     for r in range(n):
@@ -234,14 +152,14 @@ def slope_rows(
             count = min(TILE, width - j)
             _upstream_run(dense, dense_stride, left, right, width, r, j, count, g)
             i = r * stride + j
-            _locate_run(z, i, count, f, None, 0, rows, t)
-            _slope_run(z, i, rows, t, count, cells, f, g, out, r * out_stride + j)
+            locate_run(z, i, count, f, None, 0, rows, t)
+            slope_run(z, i, rows, t, count, cells, f, g, out, r * out_stride + j)
 
 
 @compiled
 def spread_rows(z, stride, width, frame, dense, dense_stride, left, right, moments, tails, n):
     """Add the sums of g, gt, gt², gt³ over the cells to `moments`, those of tails to `tails`."""
-    f = _unpack(frame)
+    f = unpacked(frame)
     g = np.empty(TILE, z.dtype)
     rows, t = _scratch(TILE, z.dtype)
     for r in range(n):
@@ -249,8 +167,8 @@ def spread_rows(z, stride, width, frame, dense, dense_stride, left, right, momen
             count = min(TILE, width - j)
             _upstream_run(dense, dense_stride, left, right, width, r, j, count, g)
             i = r * stride + j
-            _locate_run(z, i, count, f, None, 0, rows, t)
-            _spread_run(rows, t, count, g, 0, moments)
+            locate_run(z, i, count, f, None, 0, rows, t)
+            spread_run(rows, t, count, g, 0, moments)
             _tail_sums(z, i, count, f, g, tails)
 
 
@@ -261,22 +179,22 @@ def backward_rows(z, width, cells, frame, left, right, sums, tails, n):
     The upstream matrix g is `left` times `right`. `sums` has `COPIES` of each row of four, in z's
     precision.
     """
-    f = _unpack(frame)
+    f = unpacked(frame)
     g = np.empty(TILE, z.dtype)
     rows, t = _scratch(TILE, z.dtype)
     for r in range(n):
         for j in range(0, width, TILE):
             count, i = min(TILE, width - j), r * width + j
             _upstream_run(g[:0], 0, left, right, width, r, j, count, g)
-            _locate_run(z, i, count, f, None, 0, rows, t)
-            _spread_run(rows, t, count, g, 0, sums)
+            locate_run(z, i, count, f, None, 0, rows, t)
+            spread_run(rows, t, count, g, 0, sums)
             _tail_sums(z, i, count, f, g, tails)
-            _slope_run(z, i, rows, t, count, cells, f, g, z, i)
+            slope_run(z, i, rows, t, count, cells, f, g, z, i)
 
 
 @compiled
 def predict_rows(z, stride, width, cells, frame, right, out, n):
-    f = _unpack(frame)
+    f = unpacked(frame)
     scratch = np.empty(TILE, z.dtype)
     rows, t = _scratch(TILE, z.dtype)
     total = np.empty(out.shape[1], np.float64)
@@ -298,15 +216,15 @@ def predict_rows(z, stride, width, cells, frame, right, out, n):
 
 @compiled
 def own_apply_rows(z, width, first, stop, together, starts, cells, frame, out, n):
-    f = _unpack(frame)
+    f = unpacked(frame)
     rows, t = _scratch(TILE, z.dtype)
     for b in range(first, stop, together):
         end = min(b + together, stop)
         for r in range(n):
             for j in range(b, end, TILE):
                 i, count = r * width + j, min(TILE, end - j)
-                _locate_run(z, i, count, f, starts, j - first, rows, t)
-                _evaluate_run(rows, t, count, cells, out, i)
+                locate_run(z, i, count, f, starts, j - first, rows, t)
+                evaluate_run(rows, t, count, cells, out, i, None, 0)
 
 
 @compiled
@@ -315,14 +233,14 @@ def gradient_rows(z, width, first, stop, together, starts, cells, frame, dense, 
 
     The sums are in z's precision: few elements go into each.
     """
-    f = _unpack(frame)
+    f = unpacked(frame)
     rows, t = _scratch(TILE, z.dtype)
     for b in range(first, stop, together):
         end = min(b + together, stop)
         for r in range(n):
             for j in range(b, end, TILE):
                 i, count = r * width + j, min(TILE, end - j)
-                _locate_run(z, i, count, f, starts, j - first, rows, t)
+                locate_run(z, i, count, f, starts, j - first, rows, t)
                 _gradient_run(rows, t, count, cells, f, dense, i, moments, out, i)
 
 
@@ -348,16 +266,16 @@ def readout_rows(z, order, width, cells, frame, right, phi, out):
     for r in range(order.size):
         if not 0 <= order[r] < z.size // width:
             return False
-    f = _unpack(frame)
+    f = unpacked(frame)
     rows, t = _scratch(TILE, z.dtype)
     total = np.empty(out.shape[1], np.float64)
     for r in range(order.size):
         total[:] = 0
         for j in range(0, width, TILE):
             count, o = min(TILE, width - j), r * width + j
-            _locate_run(z, order[r] * width + j, count, f, None, 0, rows, t)
+            locate_run(z, order[r] * width + j, count, f, None, 0, rows, t)
             coming = order[min(r + 1, order.size - 1)] * width + j
-            _evaluate_fetching_run(rows, t, count, cells, phi, o, z, coming)
+            evaluate_run(rows, t, count, cells, phi, o, z, coming)
             _dot_run(phi[o:], count, right, width, j, total)
         for c in range(total.size):
             out[r, c] = total[c]
@@ -367,12 +285,12 @@ def readout_rows(z, order, width, cells, frame, right, phi, out):
 @compiled
 def readout_gradient_rows(z, order, width, cells, frame, left, right, moments, out):
     """As `gradient_rows`, for the upstream matrix `left` (n × C) times `right` (C × M)."""
-    f = _unpack(frame)
+    f = unpacked(frame)
     g = np.empty(TILE, z.dtype)
     rows, t = _scratch(TILE, z.dtype)
     for r in range(order.size):
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
             _upstream_run(g[:0], 0, left, right, width, r, j, count, g)
-            _locate_run(z, order[r] * width + j, count, f, None, 0, rows, t)
+            locate_run(z, order[r] * width + j, count, f, None, 0, rows, t)
             _gradient_run(rows, t, count, cells, f, g, 0, moments, out, r * width + j)

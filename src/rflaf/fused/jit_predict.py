@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from rflaf.fused.jit import TILE, _apply_run, _dot_run, _scratch, _unpack, compiled
+from rflaf.fused.jit import TILE, _apply_run, _dot_run, _scratch, compiled
 from rflaf.fused.jit_blas import tile_of_product
+from rflaf.fused.jit_vectors import unpacked
 
 # Rows of every product, the last one's filled up with zeros: BLAS may round by the number of rows,
 # and a prediction must not depend on the rows beside it. With up to 32 inputs OpenBLAS wakes no
@@ -16,7 +17,7 @@ _ROWS = 16
 @compiled
 def predict_inputs_rows(blas, x, stride, d, w, width, cells, frame, right, out, n):
     """sigma(X W) V for rows of X that are `stride` apart; V is `right`, C × M."""
-    f = _unpack(frame)
+    f = unpacked(frame)
     outputs = out.shape[1]
     block, z = np.zeros(_ROWS * d, x.dtype), np.empty(_ROWS * TILE, x.dtype)
     scratch, (rows, t) = np.empty(TILE, x.dtype), _scratch(TILE, x.dtype)
