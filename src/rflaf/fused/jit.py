@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 
 from rflaf.fused.jit_cache import ForgivingCache, uninterrupted
+from rflaf.fused.jit_memory import clear, zeros
 from rflaf.fused.jit_vectors import (
     both_run,
     evaluate_run,
@@ -48,12 +49,6 @@ def compiled(function):
 
 
 # ---- runs of consecutive elements ---------------------------------------------------------------
-
-
-@inlined
-def _scratch(length, dtype):
-    """For the rows of the table and the places in them of a run of elements."""
-    return np.empty(length, np.int32), np.empty(length, dtype)
 
 
 @inlined
@@ -133,7 +128,7 @@ def _dot_run(scratch, count, right, width, j, total):
 @compiled
 def apply_rows(z, stride, width, cells, frame, out, out_stride, n):
     f = unpacked(frame)
-    rows, t = _scratch(TILE, z.dtype)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
     for r in range(n):
         for j in range(0, width, TILE):
             count, i, o = min(TILE, width - j), r * stride + j, r * out_stride + j
@@ -145,8 +140,8 @@ def slope_rows(
     z, stride, width, cells, frame, dense, dense_stride, left, right, out, out_stride, n
 ):
     f = unpacked(frame)
-    g = np.empty(TILE, z.dtype)
-    rows, t = _scratch(TILE, z.dtype)
+    g = zeros(TILE, z.dtype)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
     for r in range(n):
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
@@ -160,8 +155,8 @@ def slope_rows(
 def spread_rows(z, stride, width, frame, dense, dense_stride, left, right, moments, tails, n):
     """Add the sums of g, gt, gt², gt³ over the cells to `moments`, those of tails to `tails`."""
     f = unpacked(frame)
-    g = np.empty(TILE, z.dtype)
-    rows, t = _scratch(TILE, z.dtype)
+    g = zeros(TILE, z.dtype)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
     for r in range(n):
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
@@ -172,7 +167,7 @@ def spread_rows(z, stride, width, frame, dense, dense_stride, left, right, momen
             _tail_sums(z, i, count, f, g, tails)
 
 
-@compiled
+@internal
 def backward_rows(z, width, cells, frame, left, right, sums, tails, n):
     """`slope_rows` and `spread_rows` in one; g sigma'(z) takes the place of z.
 
@@ -180,8 +175,8 @@ def backward_rows(z, width, cells, frame, left, right, sums, tails, n):
     precision.
     """
     f = unpacked(frame)
-    g = np.empty(TILE, z.dtype)
-    rows, t = _scratch(TILE, z.dtype)
+    g = zeros(TILE, z.dtype)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
     for r in range(n):
         for j in range(0, width, TILE):
             count, i = min(TILE, width - j), r * width + j
@@ -195,11 +190,11 @@ def backward_rows(z, width, cells, frame, left, right, sums, tails, n):
 @compiled
 def predict_rows(z, stride, width, cells, frame, right, out, n):
     f = unpacked(frame)
-    scratch = np.empty(TILE, z.dtype)
-    rows, t = _scratch(TILE, z.dtype)
-    total = np.empty(out.shape[1], np.float64)
+    scratch = zeros(TILE, z.dtype)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
+    total = zeros(out.shape[1], np.float64)
     for r in range(n):
-        total[:] = 0
+        clear(total)
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
             _apply_run(z, r * stride + j, count, cells, f, rows, t, scratch, 0)
@@ -217,7 +212,7 @@ def predict_rows(z, stride, width, cells, frame, right, out, n):
 @compiled
 def own_apply_rows(z, width, first, stop, together, starts, cells, frame, out, n):
     f = unpacked(frame)
-    rows, t = _scratch(TILE, z.dtype)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
     for b in range(first, stop, together):
         end = min(b + together, stop)
         for r in range(n):
@@ -234,7 +229,7 @@ def gradient_rows(z, width, first, stop, together, starts, cells, frame, dense, 
     The sums are in z's precision: few elements go into each.
     """
     f = unpacked(frame)
-    rows, t = _scratch(TILE, z.dtype)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
     for b in range(first, stop, together):
         end = min(b + together, stop)
         for r in range(n):
@@ -267,10 +262,10 @@ def readout_rows(z, order, width, cells, frame, right, phi, out):
         if not 0 <= order[r] < z.size // width:
             return False
     f = unpacked(frame)
-    rows, t = _scratch(TILE, z.dtype)
-    total = np.empty(out.shape[1], np.float64)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
+    total = zeros(out.shape[1], np.float64)
     for r in range(order.size):
-        total[:] = 0
+        clear(total)
         for j in range(0, width, TILE):
             count, o = min(TILE, width - j), r * width + j
             locate_run(z, order[r] * width + j, count, f, None, 0, rows, t)
@@ -286,8 +281,8 @@ def readout_rows(z, order, width, cells, frame, right, phi, out):
 def readout_gradient_rows(z, order, width, cells, frame, left, right, moments, out):
     """As `gradient_rows`, for the upstream matrix `left` (n × C) times `right` (C × M)."""
     f = unpacked(frame)
-    g = np.empty(TILE, z.dtype)
-    rows, t = _scratch(TILE, z.dtype)
+    g = zeros(TILE, z.dtype)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
     for r in range(order.size):
         for j in range(0, width, TILE):
             count = min(TILE, width - j)

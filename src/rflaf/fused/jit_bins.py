@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from rflaf.fused.jit import compiled, inlined
+from rflaf.fused.jit_memory import clear, zeros
 
 BLOCK = 32
 TILE, ROWS = 256, 64  # columns of W and rows at once, which stay in the second-level cache
@@ -97,12 +98,12 @@ def _add_plain(values, at, columns, w, padded, j, count, z):
 @compiled
 def project(values, plain, place, part, columns, w, table, width, padded, out, stride, n):
     """X W for rows with `plain` columns that are not cut and `columns` that are."""
-    z = np.empty(TILE, out.dtype)
+    z = zeros(TILE, out.dtype)
     for start in range(0, n, ROWS):
         for j in range(0, padded, TILE):
             count = min(TILE, padded - j)
             for r in range(start, min(start + ROWS, n)):
-                z[:] = 0
+                clear(z)
                 _add_plain(values, r * plain, plain, w, padded, j, count, z)
                 at = r * columns
                 for c in range(at, at + columns // 2 * 2, 2):
@@ -130,7 +131,7 @@ def _share_out(z, share, at, padded, count, sums):
 @compiled
 def gather(place, part, columns, slopes, stride, width, padded, sums, n):
     """What `project` does, transposed: the slopes of each row go to the edges around its values."""
-    z = np.zeros(TILE, slopes.dtype)
+    z = zeros(TILE, slopes.dtype)
     for start in range(0, n, ROWS):
         for j in range(0, padded, TILE):
             count = min(TILE, padded - j)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from rflaf.fused.jit import TILE, _apply_run, _dot_run, _scratch, compiled
+from rflaf.fused.jit import TILE, _apply_run, _dot_run, compiled
 from rflaf.fused.jit_blas import tile_of_product
+from rflaf.fused.jit_memory import clear, zeros
 from rflaf.fused.jit_vectors import unpacked
 
 # Rows of every product, the last one's filled up with zeros: BLAS may round by the number of rows,
@@ -19,22 +20,22 @@ def predict_inputs_rows(blas, x, stride, d, w, width, cells, frame, right, out, 
     """sigma(X W) V for rows of X that are `stride` apart; V is `right`, C × M."""
     f = unpacked(frame)
     outputs = out.shape[1]
-    block, z = np.zeros(_ROWS * d, x.dtype), np.empty(_ROWS * TILE, x.dtype)
-    scratch, (rows, t) = np.empty(TILE, x.dtype), _scratch(TILE, x.dtype)
-    total = np.empty((_ROWS, outputs), np.float64)
+    block, z = zeros(_ROWS * d, x.dtype), zeros(_ROWS * TILE, x.dtype)
+    scratch, rows, t = zeros(TILE, x.dtype), zeros(TILE, np.int32), zeros(TILE, x.dtype)
+    total = zeros(_ROWS * outputs, np.float64)
     for start in range(0, n, _ROWS):
         some = min(_ROWS, n - start)
+        clear(block)
         for r in range(some):
             for c in range(d):
                 block[r * d + c] = x[(start + r) * stride + c]
-        block[some * d :] = 0
-        total[:] = 0
+        clear(total)
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
             tile_of_product(blas, block, d, _ROWS, d, w[j:], width, count, z, TILE)
             for r in range(some):
                 _apply_run(z, r * TILE, count, cells, f, rows, t, scratch, 0)
-                _dot_run(scratch, count, right, width, j, total[r])
+                _dot_run(scratch, count, right, width, j, total[r * outputs : (r + 1) * outputs])
         for r in range(some):
             for c in range(outputs):
-                out[start + r, c] = total[r, c]
+                out[start + r, c] = total[r * outputs + c]
