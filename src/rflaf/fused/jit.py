@@ -14,37 +14,43 @@ that is empty, the product of `left` (n × C) and `right` (C × M).
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import numpy as np
 from numba import njit
 
-from rflaf.fused.jit_cache import ForgivingCache, uninterrupted
+from rflaf.fused.jit_cache import ForgivingCache, NoCache, uninterrupted
 from rflaf.fused.jit_memory import clear, zeros
 from rflaf.fused.jit_vectors import (
     both_run,
+    continue_tails,
     evaluate_run,
     locate_run,
     slope_run,
     spread_run,
+    tail_sums,
     unpacked,
+    upstream_run,
 )
 
 TILE = 512  # elements of scratch, which stay in the first-level cache
-_OPTIONS = {"nogil": True, "fastmath": {"contract", "nsz", "reassoc"}, "error_model": "numpy"}
-# Parts of kernels. Nothing else calls them, so that they need no entry from Python or C.
-internal = njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-# For short runs: a call costs as much as some 50 elements.
-inlined = njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+_OPTIONS = {
+    "nogil": True,
+    "fastmath": {"contract", "nsz", "reassoc"},
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,  # Python alone calls a kernel
+}
+internal = njit(**_OPTIONS, no_cpython_wrapper=True)  # parts of kernels, which alone call them
+inlined = njit(**_OPTIONS, no_cpython_wrapper=True, forceinline=True)  # and whose calls cost time
 
 
 def compiled(function):
     """njit, safe from Ctrl-C, and kept on disk where some folder can be written."""
     dispatcher = njit(**_OPTIONS)(function)
     dispatcher.compile = uninterrupted(dispatcher.compile)
-    with suppress(RuntimeError):  # "no locator available": read-only install, no cache folder
-        # as njit's `cache` does with its own; there is no public way to give it another
+    # as njit's `cache` does with its own; there is no public way to give it another
+    try:
         dispatcher._cache = ForgivingCache(function)
+    except RuntimeError:  # "no locator available": read-only install, no cache folder
+        dispatcher._cache = NoCache()
     return dispatcher
 
 
@@ -60,56 +66,8 @@ def _gradient_run(rows, t, count, cells, frame, g, gi, moments, out, o):
         spread_run(rows, t, count, g, gi, moments)
 
 
-@inlined
-def _apply_run(z, i, count, cells, frame, rows, t, out, o):
-    """sigma(z), up to a tile of it."""
-    locate_run(z, i, count, frame, None, 0, rows, t)
-    evaluate_run(rows, t, count, cells, out, o, None, 0)
-    _continue_tails(z, i, count, frame, out, o)
-
-
-@inlined
-def _continue_tails(z, i, count, frame, out, o):
-    """Linear tails, to which the cubics gave the edge's value."""
-    if frame[6] != 0 or frame[7] != 0:
-        for k in range(count):
-            if z[i + k] < frame[0]:
-                out[o + k] += frame[6] * (z[i + k] - frame[0]) if frame[6] != 0 else 0
-            elif z[i + k] > frame[1]:
-                out[o + k] += frame[7] * (z[i + k] - frame[1]) if frame[7] != 0 else 0
-
-
 # Loops go over slices from index 0: an index that numba cannot prove positive is checked for being
 # negative, element by element, and the loop is not vectorised.
-
-
-@inlined
-def _upstream_run(dense, dense_stride, left, right, width, r, j, count, g):
-    if dense.size:
-        row = dense[r * dense_stride + j :]
-        for k in range(count):
-            g[k] = row[k]
-        return
-    rank = right.size // width
-    for c in range(rank):
-        row = right[c * width + j : c * width + j + count]
-        factor = left[r * rank + c]
-        if c == 0:
-            for k in range(count):
-                g[k] = factor * row[k]
-        else:
-            for k in range(count):
-                g[k] += factor * row[k]
-
-
-@inlined
-def _tail_sums(z, i, count, frame, g, tails):
-    if tails.size:  # linear tails alone need these sums
-        for k in range(count):
-            if z[i + k] < frame[0]:
-                tails[0] += g[k] * (z[i + k] - frame[0])
-            elif z[i + k] > frame[1]:
-                tails[1] += g[k] * (z[i + k] - frame[1])
 
 
 @inlined
@@ -132,7 +90,9 @@ def apply_rows(z, stride, width, cells, frame, out, out_stride, n):
     for r in range(n):
         for j in range(0, width, TILE):
             count, i, o = min(TILE, width - j), r * stride + j, r * out_stride + j
-            _apply_run(z, i, count, cells, f, rows, t, out, o)
+            locate_run(z, i, count, f, None, 0, rows, t)
+            evaluate_run(rows, t, count, cells, out, o, None, 0)
+            continue_tails(z, i, count, f, out, o)
 
 
 @compiled
@@ -145,7 +105,7 @@ def slope_rows(
     for r in range(n):
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
-            _upstream_run(dense, dense_stride, left, right, width, r, j, count, g)
+            upstream_run(dense, r * dense_stride + j, left, r, right, width, j, count, g)
             i = r * stride + j
             locate_run(z, i, count, f, None, 0, rows, t)
             slope_run(z, i, rows, t, count, cells, f, g, out, r * out_stride + j)
@@ -160,11 +120,11 @@ def spread_rows(z, stride, width, frame, dense, dense_stride, left, right, momen
     for r in range(n):
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
-            _upstream_run(dense, dense_stride, left, right, width, r, j, count, g)
+            upstream_run(dense, r * dense_stride + j, left, r, right, width, j, count, g)
             i = r * stride + j
             locate_run(z, i, count, f, None, 0, rows, t)
             spread_run(rows, t, count, g, 0, moments)
-            _tail_sums(z, i, count, f, g, tails)
+            tail_sums(z, i, count, f, g, tails)
 
 
 @internal
@@ -180,10 +140,10 @@ def backward_rows(z, width, cells, frame, left, right, sums, tails, n):
     for r in range(n):
         for j in range(0, width, TILE):
             count, i = min(TILE, width - j), r * width + j
-            _upstream_run(g[:0], 0, left, right, width, r, j, count, g)
+            upstream_run(None, 0, left, r, right, width, j, count, g)
             locate_run(z, i, count, f, None, 0, rows, t)
             spread_run(rows, t, count, g, 0, sums)
-            _tail_sums(z, i, count, f, g, tails)
+            tail_sums(z, i, count, f, g, tails)
             slope_run(z, i, rows, t, count, cells, f, g, z, i)
 
 
@@ -196,8 +156,10 @@ def predict_rows(z, stride, width, cells, frame, right, out, n):
     for r in range(n):
         clear(total)
         for j in range(0, width, TILE):
-            count = min(TILE, width - j)
-            _apply_run(z, r * stride + j, count, cells, f, rows, t, scratch, 0)
+            count, i = min(TILE, width - j), r * stride + j
+            locate_run(z, i, count, f, None, 0, rows, t)
+            evaluate_run(rows, t, count, cells, scratch, 0, None, 0)
+            continue_tails(z, i, count, f, scratch, 0)
             _dot_run(scratch, count, right, width, j, total)
         for c in range(total.size):
             out[r, c] = total[c]
@@ -286,6 +248,6 @@ def readout_gradient_rows(z, order, width, cells, frame, left, right, moments, o
     for r in range(order.size):
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
-            _upstream_run(g[:0], 0, left, right, width, r, j, count, g)
+            upstream_run(None, 0, left, r, right, width, j, count, g)
             locate_run(z, order[r] * width + j, count, f, None, 0, rows, t)
             _gradient_run(rows, t, count, cells, f, g, 0, moments, out, r * width + j)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from rflaf.fused.jit import TILE, _apply_run, _dot_run, compiled
+from rflaf.fused.jit import TILE, _dot_run, compiled
 from rflaf.fused.jit_blas import tile_of_product
 from rflaf.fused.jit_memory import clear, zeros
-from rflaf.fused.jit_vectors import unpacked
+from rflaf.fused.jit_vectors import continue_tails, evaluate_run, locate_run, unpacked
 
 # Rows of every product, the last one's filled up with zeros: BLAS may round by the number of rows,
 # and a prediction must not depend on the rows beside it. With up to 32 inputs OpenBLAS wakes no
@@ -34,7 +34,9 @@ def predict_inputs_rows(blas, x, stride, d, w, width, cells, frame, right, out, 
             count = min(TILE, width - j)
             tile_of_product(blas, block, d, _ROWS, d, w[j:], width, count, z, TILE)
             for r in range(some):
-                _apply_run(z, r * TILE, count, cells, f, rows, t, scratch, 0)
+                locate_run(z, r * TILE, count, f, None, 0, rows, t)
+                evaluate_run(rows, t, count, cells, scratch, 0, None, 0)
+                continue_tails(z, r * TILE, count, f, scratch, 0)
                 _dot_run(scratch, count, right, width, j, total[r * outputs : (r + 1) * outputs])
         for r in range(some):
             for c in range(outputs):

@@ -77,7 +77,11 @@ def _solve(blas, phi, share, diagonal, matrix, n, w, right, outputs, fitted):
 
     Phi times it goes to `fitted`.
     """
-    x, image, z = copied(right, np.float64), zeros(right.size, np.float64), zeros(right.size, np.float64)
+    x, image, z = (
+        copied(right, np.float64),
+        zeros(right.size, np.float64),
+        zeros(right.size, np.float64),
+    )
     size, end = zeros(outputs, np.float64), zeros(outputs, np.float64)
     curve = zeros(outputs, np.float64)
     solve_factored(blas, matrix, w, x, outputs)
@@ -241,13 +245,12 @@ def sketch_pulls(
 
 
 @compiled
-def add_cell_sums(z, m, cells, frame, left, right, moments, tails):
+def add_cell_sums(z, m, cells, frame, left, right, own, moments, tails):
     """Add the sums of g, gt, gt², gt³ over the cells, for g of two factors, a range after another.
 
-    g sigma'(z) takes the place of z.
+    g sigma'(z) takes the place of z. `own` has room for the sums of a range.
     """
     rank, step, n = right.size // m, max(1, _RANGE // m), z.size // m
-    own = np.empty((moments.shape[0], COPIES, 4), np.float32)
     for start in range(0, n, step):
         rows = min(step, n - start)
         part, factors = z[start * m :], left[start * rank :]

@@ -20,7 +20,7 @@ def _shuffle(b, x, y, mask):
     return b.shuffle_vector(x, y, ir.Constant(ir.VectorType(ir.IntType(32), len(mask)), mask))
 
 
-def _splat(b, x, lanes):
+def splat(b, x, lanes):
     undefined = ir.Constant(ir.VectorType(x.type, lanes), ir.Undefined)
     first = b.insert_element(undefined, x, ir.Constant(ir.IntType(32), 0))
     return _shuffle(b, first, first, [0] * lanes)
@@ -98,7 +98,7 @@ class _Group:
         self.b.store(value, self.pointer(array_type, array, index, self.vector)).align = self.size
 
     def scalars(self, frame):
-        return [_splat(self.b, self.b.extract_value(frame, k), self.lanes) for k in range(9)]
+        return [splat(self.b, self.b.extract_value(frame, k), self.lanes) for k in range(9)]
 
     def locate(self, z, frame):
         """The cell of each element, and its place t in it; for NaN the first cell, and NaN."""
@@ -304,3 +304,108 @@ def both_run(typing, rows, t, count, cells, frame, g, gi, moments, out, o):
 
     number = types.intp
     return types.void(rows, t, number, cells, frame, g, number, moments, out, number), code
+
+
+@intrinsic
+def continue_tails(typing, z, i, count, frame, out, o):
+    """Linear tails of z[i...], to which the cubics in out[o...] gave the edge's value."""
+
+    def code(context, builder, signature, args):
+        low, high, left, right = (builder.extract_value(args[3], k) for k in (0, 1, 6, 7))
+        zero = ir.Constant(low.type, 0.0)
+        source, target = (
+            context.make_array(kind)(context, builder, args[k]).data
+            for k, kind in ((0, z), (4, out))
+        )
+
+        def slanted(slope):
+            return builder.fcmp_unordered("!=", slope, zero)
+
+        with (
+            builder.if_then(builder.or_(slanted(left), slanted(right))),
+            cgutils.for_range(builder, args[2]) as loop,
+        ):
+            value = builder.load(builder.gep(source, [builder.add(args[1], loop.index)]))
+            place = builder.gep(target, [builder.add(args[5], loop.index)])
+            below = builder.fcmp_ordered("<", value, low)
+            above = builder.fcmp_ordered(">", value, high)
+            slope = builder.select(below, left, builder.select(above, right, zero))
+            beyond = builder.fsub(value, builder.select(below, low, high))
+            held = builder.load(place)
+            moved = builder.fadd(held, builder.fmul(slope, beyond))
+            # 0 times infinity must stay 0
+            builder.store(builder.select(slanted(slope), moved, held), place)
+        return context.get_dummy_value()
+
+    return types.void(z, types.intp, types.intp, frame, out, types.intp), code
+
+
+@intrinsic
+def tail_sums(typing, z, i, count, frame, g, tails):
+    """Add g times how far z[i...] lies below the grid to tails[0], and above it to tails[1].
+
+    Linear tails alone need these sums: `tails` is empty for others.
+    """
+
+    def code(context, builder, signature, args):
+        source, weights = (
+            context.make_array(kind)(context, builder, args[k]).data for k, kind in ((0, z), (4, g))
+        )
+        sums = context.make_array(tails)(context, builder, args[5])
+        edges = [builder.extract_value(args[3], k) for k in (0, 1)]
+        some = builder.icmp_signed(">", sums.nitems, ir.Constant(sums.nitems.type, 0))
+        with builder.if_then(some), cgutils.for_range(builder, args[2]) as loop:
+            value = builder.load(builder.gep(source, [builder.add(args[1], loop.index)]))
+            weight = builder.load(builder.gep(weights, [loop.index]))
+            for k, (sign, edge) in enumerate(zip("<>", edges)):
+                with builder.if_then(builder.fcmp_ordered(sign, value, edge)):
+                    term = builder.fmul(weight, builder.fsub(value, edge))
+                    place = builder.gep(sums.data, [ir.Constant(ir.IntType(64), k)])
+                    term = context.cast(builder, term, z.dtype, tails.dtype)
+                    builder.store(builder.fadd(builder.load(place), term), place)
+        return context.get_dummy_value()
+
+    return types.void(z, types.intp, types.intp, frame, g, tails), code
+
+
+@intrinsic
+def upstream_run(typing, dense, i, left, r, right, width, j, count, g):
+    """g = dense[i...], or columns from j on of row r of `left` times `right`, C × `width`.
+
+    The product is meant where `dense` is None or empty.
+    """
+
+    def code(context, builder, signature, args):
+        def data(k, kind):
+            return context.make_array(kind)(context, builder, args[k])
+
+        factors, rows, target = data(2, left), data(4, right), data(8, g)
+
+        def multiply():
+            cgutils.memset(builder, target.data, builder.mul(args[7], target.itemsize), 0)
+            rank = builder.sdiv(rows.nitems, args[5])
+            with cgutils.for_range(builder, rank) as outer:
+                at = builder.add(builder.mul(args[3], rank), outer.index)
+                factor = builder.load(builder.gep(factors.data, [at]))
+                row = builder.add(builder.mul(outer.index, args[5]), args[6])
+                with cgutils.for_range(builder, args[7]) as inner:
+                    number = builder.gep(rows.data, [builder.add(row, inner.index)])
+                    term = builder.fmul(factor, builder.load(number))
+                    place = builder.gep(target.data, [inner.index])
+                    builder.store(builder.fadd(builder.load(place), term), place)
+
+        if dense == types.none:
+            multiply()
+        else:
+            given = data(0, dense)
+            some = builder.icmp_signed(">", given.nitems, ir.Constant(ir.IntType(64), 0))
+            with builder.if_else(some) as (then, otherwise):
+                with then:
+                    source = builder.gep(given.data, [args[1]])
+                    cgutils.raw_memcpy(builder, target.data, source, args[7], given.itemsize)
+                with otherwise:
+                    multiply()
+        return context.get_dummy_value()
+
+    number = types.intp
+    return types.void(dense, number, left, number, right, number, number, number, g), code
