@@ -46,7 +46,7 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
         """
         if not self._is_lazy(X):
             return super().predict(X, return_std)
-        width = None if self.coef_.ndim == 1 else self.coef_.shape[1]
+        width = None if self.output_weights_.ndim == 1 else self.output_weights_.shape[1]
         prediction = self._lazily(X, "predict", self.dtype_, width)
         if not return_std:
             return prediction

@@ -220,7 +220,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             "activation_": layer.activation,
             "metric_": layer.metric,
             "metric_kind_": layer.kind,
-            "coef_": first.coef,
+            "output_weights_": first.coef,
             "intercept_": first.intercept,
             "alpha_": first.alpha,
             "alpha_path_": fitted.alpha_path,

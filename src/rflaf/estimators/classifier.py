@@ -40,7 +40,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     Attributes
     ----------
     classes_ : array
-    members_, activation_, coef_, intercept_, metric_, metric_kind_, input_form_, components_,
+    members_, activation_, output_weights_, intercept_, metric_, metric_kind_, input_form_, components_,
     alpha_, alpha_path_, form_path_, history_, n_iter_, n_samples_fit_, grid_coverage_,
     feature_importances_, feature_importances_std_, background_
         As for RFLAFRegressor. With two classes there is one output, the log-odds of the second.

@@ -108,11 +108,11 @@ def output_prediction(graph: Graph, model: RFLAFRegressor, x: str) -> None:
     """The output "prediction", of `predict`'s shape."""
     scores = add_scores(graph, model, x)
     scores = graph.cast(model.loss_.export(graph, scores), graph.dtype)
-    if model.coef_.ndim == 1:
+    if model.output_weights_.ndim == 1:
         scores = graph.add("Squeeze", scores, np.array([1]))
         graph.output("prediction", scores, graph.dtype, "n")
     else:
-        graph.output("prediction", scores, graph.dtype, "n", model.coef_.shape[1])
+        graph.output("prediction", scores, graph.dtype, "n", model.output_weights_.shape[1])
 
 
 def output_classes(graph: Graph, model: RFLAFClassifier, x: str) -> None:
