@@ -110,7 +110,7 @@ PARTS = {
         "runtime",
     },
     "projection": set(),
-    "report": {"_version", "activation", "fitting", "inputs", "pages", "runtime"},
+    "report": {"_version", "activation", "fitting", "inputs", "losses", "pages", "runtime"},
     "rows": set(),
     "rules": set(),
     "runtime": set(),

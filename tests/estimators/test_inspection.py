@@ -130,7 +130,12 @@ def test_summary(friedman):
     text = regressor(alpha=0.125).fit(X, y).summary()
     for part in ("RFLAFRegressor: oof R²", "RBF(32 on [-2, 2])\n", "0.125", "steps"):
         assert part in text
-    assert "RFLAFClassifier: oof accuracy" in classifier().fit(X, y > 14).summary()
+    model = classifier().fit(X, y > 14)
+    ours, constant = model.oof_metrics_["log-loss"]
+    assert f"RFLAFClassifier: oof log-loss {ours:.3g} ({constant:.3g})" in model.summary()
+    assert list(model.oof_metrics_) == ["log-loss", "ROC AUC", "average precision", "accuracy"]
+    assert model.oof_metrics_["accuracy"][0] == model.oof_score_
+    assert ours < constant
     assert "1 member, no rows held out" in regressor().fit(X[:19], y[:19]).summary()
     plain = regressor(metric="none", activation="relu").fit(X, y).summary()
     assert "steps" not in plain

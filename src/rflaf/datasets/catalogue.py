@@ -255,7 +255,9 @@ def _authors(name: str) -> Entry:
 
 def _small() -> list[Entry]:
     page = "https://scikit-learn.org/stable/datasets"
+    uci = "https://archive.ics.uci.edu/dataset/291/airfoil+self+noise"
     infos = [
+        Info("airfoil", "regression", 5, 1, "Noise of airfoils in a wind tunnel.", uci, (), 1503),
         Info("diabetes", "regression", 10, 1, "Progress of diabetes in a year.", page, (), 442),
         Info("friedman1", "regression", 10, 1, "Friedman's first function.", page, (), 2000),
         Info("digits", "classification", 64, 10, "Digits, 8 × 8 pixels.", page, (), 1797),

@@ -234,6 +234,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             "feature_importances_std_": np.linalg.norm(shares[1:], axis=0),
             "background_": fitted.background,
             "oof_score_": fitted.oof_score,
+            "oof_metrics_": fitted.oof_metrics,
             "outside_": fitted.outside,
             "dtype_": check.dtype,
         }

@@ -291,8 +291,8 @@ class InspectionMixin:
         if losses:
             edge = max(1, len(losses) // 10)
             lines.append(
-                f"  learned in     {model.n_iter_} steps; held-out loss of the sketches "
-                f"{np.mean(losses[:edge]):.4g} -> {np.mean(losses[-edge:]):.4g}"
+                f"  learned in     {model.n_iter_} steps; validation loss on subsamples: "
+                f"first {np.mean(losses[:edge]):.4g}, last {np.mean(losses[-edge:]):.4g}"
             )
         names = getattr(self, "feature_names_in_", None)
         shares, spread = self.feature_importances_, self.feature_importances_std_
@@ -301,7 +301,7 @@ class InspectionMixin:
             f"{f' ± {spread[i]:.0%}' if spread.any() else ''}"
             for i in np.argsort(shares)[::-1][:5]
         )
-        return "\n".join([*lines, f"  inputs         {shown}"])
+        return "\n".join([*lines, f"  importances    {shown}"])
 
     def _score_line(self) -> str:
         """The score on unseen rows, and how many members there are."""
@@ -309,7 +309,11 @@ class InspectionMixin:
         count = f"{members} member{'s' if members > 1 else ''}"
         if not np.isfinite(score):
             return f"{count}, no rows held out"
-        return f"oof {self.loss_.score_name} {score:.2f} ({count})"
+        metrics = getattr(self, "oof_metrics_", {})
+        if not metrics:
+            return f"oof {self.loss_.score_name} {score:.2f} ({count})"
+        each = [f"{name} {ours:.3g} ({other:.3g})" for name, (ours, other) in metrics.items()]
+        return f"oof {', '.join(each)}; in brackets: class shares alone ({count})"
 
     def report(
         self,

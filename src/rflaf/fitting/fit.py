@@ -69,6 +69,8 @@ class Fit:
         member has.
     oof_score : float
         How good these are, as the loss measures it.
+    oof_metrics : dict
+        More measures of them by name: the model's and the best constant's.
     temperature : float
         What scores were divided by.
     sample_numbers : array of int
@@ -94,6 +96,7 @@ class Fit:
     form_path: list[dict[str, Any]]
     oof_scores: Array
     oof_score: float
+    oof_metrics: dict[str, tuple[float, float]]
     temperature: float
     sample_numbers: Array
     noise: Array | None
@@ -151,6 +154,7 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
             form_path=form_path,
             oof_scores=in_units,
             oof_score=_score(scores, task, given.weights),
+            oof_metrics=_metrics(scores, task, given.weights),
             temperature=temperature,
             sample_numbers=sample.numbers,
             noise=noise,
@@ -218,6 +222,14 @@ def _score(scores: Array, task: Task, weights: Array) -> float:
     if not seen.any():
         return float("nan")
     return task.loss.score(scores[seen], task.sample.y[seen], weights[seen])
+
+
+def _metrics(scores: Array, task: Task, weights: Array) -> dict[str, tuple[float, float]]:
+    """More measures of the same; none where there are no such scores."""
+    seen = np.isfinite(scores[:, 0])
+    if not seen.any():
+        return {}
+    return task.loss.metrics(scores[seen], task.sample.y[seen], weights[seen])
 
 
 def _noise(

@@ -7,6 +7,7 @@
 
 from rflaf.losses.absolute import AbsoluteError
 from rflaf.losses.base import Loss, Quadratic
+from rflaf.losses.classes import class_metrics
 from rflaf.losses.deviance import Gamma, Poisson, Tweedie
 from rflaf.losses.huber import Huber
 from rflaf.losses.logistic import Logistic
@@ -31,4 +32,5 @@ __all__ = [
     "Quantile",
     "SquaredError",
     "Tweedie",
+    "class_metrics",
 ]

@@ -102,6 +102,12 @@ class Loss(ABC):
     def score(self, scores: Float64, target: Array, weights: Array) -> float:
         """What is shown as the quality of scores: 1 at best."""
 
+    def metrics(
+        self, scores: Float64, target: Array, weights: Array
+    ) -> dict[str, tuple[float, float]]:
+        """More measures of the scores by name, each with that of the best constant beside it."""
+        return {}
+
     def value(self, scores: Float64, target: Array, weights: Array) -> float:
         """The weighted mean of the loss."""
         return float(np.average(self.slopes(scores, target)[0], weights=weights))

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from rflaf import rules
 from rflaf.losses.base import Array, Float64, Loss
-from rflaf.losses.classes import ClassTally
+from rflaf.losses.classes import ClassTally, class_metrics
 from rflaf.rows import Sample
 
 
@@ -138,6 +138,16 @@ class Logistic(Loss):
 
     def score(self, scores: Float64, target: Array, weights: Array) -> float:
         return float(np.average(self._chosen(scores) == target, weights=weights))
+
+    def metrics(
+        self, scores: Float64, target: Array, weights: Array
+    ) -> dict[str, tuple[float, float]]:
+        """Accuracy, which is high by itself where a class is rare, comes last."""
+        constant = np.broadcast_to(self.constant(target, weights), scores.shape)
+        both = [
+            class_metrics(target, self.probabilities(each), weights) for each in (scores, constant)
+        ]
+        return {name: (value, both[1][name]) for name, value in both[0].items()}
 
     def residuals(self, scores: Float64, y: Array) -> None:
         return None

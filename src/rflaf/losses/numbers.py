@@ -36,7 +36,8 @@ def _refuse_text_and_dates(y: Array) -> None:
     given = next((value for value in y.ravel() if not _is_number(value)), None)
     if isinstance(given, str | bytes):
         raise ValueError(
-            f"'y' must be numbers. Got the text {str(given)!r}: use RFLAFClassifier if these are classes."
+            f"'y' must be numbers. Got the text {str(given)!r}: use RFLAFClassifier if these are "
+            "classes."
         )
     if isinstance(given, date | timedelta | np.datetime64 | np.timedelta64):
         raise ValueError(
