@@ -29,8 +29,10 @@ PARTS = {
     "bases": set(),
     "cli": {
         "_version",
+        "activation",
         "datasets",
         "estimators",
+        "fitting",
         "io",
         "pages",
         "paper",

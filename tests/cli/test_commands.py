@@ -158,8 +158,20 @@ def test_dates_and_ids_need_no_flag(here):
     assert err.count("\n") == 1
     for part in ("'full name' holds free text (60 values in 60 rows)", "'row_id'", "left out"):
         assert part in err
+    assert "name it with --categorical" in err
     run("predict", "model.skops", "people.csv")
     assert "date" in run("inspect", "model.skops").output
+
+
+def test_categories_named_by_an_option(here):
+    frame = table().assign(code=[k % 3 for k in range(60)])
+    frame.to_csv("codes.csv", index=False)
+    fit_small("--categorical", "code", source="codes.csv")
+    said = run("inspect", "model.skops").output
+    assert re.search(r"code +category", said)
+    assert re.search(r"σ\(z\), \d+ members", said)
+    err = fit_small("--categorical", "nothing", source="codes.csv", code=1).stderr
+    assert "--categorical must be columns of X. Got 'nothing'" in " ".join(err.split())
 
 
 def test_dates_that_may_be_read_in_two_ways_are_refused(here):
@@ -286,7 +298,7 @@ def test_compare_writes_its_table(here):
 
 
 def test_without_components_their_number_follows_from_the_rows(here):
-    assert "as many as suit the rows" in re.sub(r"[\s│]+", " ", run("fit", "--help").output)
+    assert "by the number of rows" in re.sub(r"[\s│]+", " ", run("fit", "--help").output)
     table(300).to_csv("train.csv", index=False)
     run("fit", "train.csv", "--target", "y", "--validation", 0)
     estimator = rflaf.load("model.skops").estimator
@@ -316,7 +328,7 @@ def test_data(monkeypatch, tmp_path):
 def test_version_and_help():
     assert run("--version").output == f"rflaf {rflaf.__version__}\n"
     said = run("--help").output
-    assert all(name in said for name in COMMANDS)
+    assert all(name.replace("_", "-") in said for name in COMMANDS)
 
 
 def test_a_page_about_the_model(here):
@@ -386,4 +398,4 @@ def test_every_command_in_the_document_exists():
         said = re.sub(r"\s+", " ", run(*words_[:depth], "--help").output)
         for option in (w.split("=")[0] for w in words_ if re.fullmatch(r"--?[A-Za-z][\w-]*", w)):
             assert option in said, line
-    assert shown >= set(COMMANDS)
+    assert shown >= {name.replace("_", "-") for name in COMMANDS}

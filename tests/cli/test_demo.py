@@ -32,10 +32,12 @@ def test_demo(here, monkeypatch):
 def test_the_demo_sets_are_what_they_say():
     airfoil, deliveries, digits = demo_command.data_sets()
     assert airfoil.X.shape == (1503, 5)
-    assert list(airfoil.X)[0] == "frequency_hz"
+    assert airfoil.X.columns[0] == "frequency_hz"
     assert set(airfoil.X["chord_length_m"]) == {0.0254, 0.0508, 0.1016, 0.1524, 0.2286, 0.3048}
     assert round(float(airfoil.y.mean()), 3) == 124.836
-    assert deliveries.X.dtypes.astype(str).to_list()[:3] == ["datetime64[ns]", "category", "category"]
+    kinds = deliveries.X.dtypes.astype(str).to_list()
+    assert kinds[0].startswith("datetime64")
+    assert kinds[1:3] == ["category", "category"]
     assert 0.02 < deliveries.X["weight_kg"].isna().mean() < 0.2
     assert digits.X.shape == (1797, 64)
 

@@ -45,7 +45,8 @@ def _deliveries() -> DataSet:
     import pandas as pd
 
     rng, n = np.random.default_rng(0), 1500
-    day = pd.Timestamp("2023-01-01") + pd.to_timedelta(rng.integers(0, 730, n), "D")
+    start = np.datetime64("2023-01-01", "s")
+    day = pd.DatetimeIndex(start + rng.integers(0, 730, n).astype("timedelta64[D]"))
     town = rng.choice(["Aston", "Briar", "Colne", "Dunmore", "Elsby", "Fenn"], n)
     carrier = rng.choice(["express", "standard", "freight"], n, p=[0.2, 0.6, 0.2])
     distance = rng.gamma(2.0, 120.0, n)
@@ -53,7 +54,7 @@ def _deliveries() -> DataSet:
     hours = 4 + 12 * np.sqrt(distance / 100)
     hours *= np.array([{"express": 0.5, "standard": 1.0, "freight": 1.4}[c] for c in carrier])
     hours += np.array([0.0, 2.0, 5.0, -1.0, 3.0, 8.0])[[ord(t[0]) - ord("A") for t in town]]
-    hours += 5 * (day.dayofweek >= 5) + 4 * np.cos(2 * np.pi * (day.dayofyear - 15) / 365)
+    hours += 5 * (day.day_of_week >= 5) + 4 * np.cos(2 * np.pi * (day.day_of_year - 15) / 365)
     hours += np.where(carrier == "freight", 1.5, 0.2) * np.minimum(weight, 12)
     hours += rng.normal(0, 2, n)
     frame = pd.DataFrame(

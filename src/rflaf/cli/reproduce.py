@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rflaf.cli.app import app
-from rflaf.cli.console import watched, working
+from rflaf.cli.console import complain, watched, working
 
 Names = Annotated[
     list[str], typer.Argument(help="table1 … table10, figure1 … figure3, or all.", metavar="NAME…")
@@ -30,7 +30,7 @@ def reproduce(
     jobs: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
     out: Annotated[Path, typer.Option(help="The folder of the records.")] = Path("results"),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few rows and epochs, one seed: does it work?")
+        bool, typer.Option("--quick", help="Smoke test: few rows and epochs, one seed.")
     ] = False,
 ) -> None:
     """Run what a table or figure of the paper needs, and print it beside the paper's numbers.
@@ -53,18 +53,18 @@ def reproduce(
         quick=quick,
     )
     store = Store(out)
-    _run(work.runs, store, jobs)
-    _measure(work.timings, store, quick)
-    if quick:
-        typer.echo(f"Quick runs show that all parts work, and no figure. Records: {store.path}")
-        return
+    absent = _run(work.runs, store, jobs) | _measure(work.timings, store, quick)
     for name in _wanted(targets):
         asked = {"datasets": _names(datasets), "models": _names(models)}
-        typer.echo("\n" + _formatted(name, store.read(), "text", **asked))
+        typer.echo("\n" + _formatted(name, store.read(), "text", quick=quick, **asked))
     figures = _wanted(targets, figures=True)
-    if figures:
+    if figures and not quick:
         _save_figures(store, figures, out)
     typer.echo(f"Records: {store.path}")
+    for message in sorted(absent):
+        complain(f"Data not available: {message}")
+    if absent:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -135,8 +135,8 @@ def _formatted(name: str, records: list[dict[str, Any]], style: str, **asked: An
     return FORMATS[style](make_table(name, known, **asked))
 
 
-def _run(specs: Any, store: Any, jobs: int) -> None:
-    """Do the runs, with a bar and the time left, and say once what data is missing."""
+def _run(specs: Any, store: Any, jobs: int) -> set[str]:
+    """Do the runs, with a bar and the time left. Returns what is said of data that is missing."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -145,7 +145,7 @@ def _run(specs: Any, store: Any, jobs: int) -> None:
 
     todo = missing(specs, store)
     if not todo:
-        return
+        return set()
     console = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, disable=not watched(console)) as bar:
@@ -158,16 +158,15 @@ def _run(specs: Any, store: Any, jobs: int) -> None:
                 console.print(f"{event.done}/{event.total} {event.spec.key}{left}", markup=False)
 
         skipped = run_all(todo, store, jobs=jobs, report=show)
-    for message in dict.fromkeys(event.message for event in skipped):
-        console.print(f"left out, data not available: {message}", markup=False)
+    return {event.message for event in skipped}
 
 
-def _measure(timings: Any, store: Any, quick: bool) -> None:
+def _measure(timings: Any, store: Any, quick: bool) -> set[str]:
     from rich.console import Console
 
     from rflaf.datasets import DataNotAvailable
 
-    console = Console(stderr=True)
+    console, absent = Console(stderr=True), set()
     for dataset, models in timings:
         from rflaf.paper.timing import measure_times
 
@@ -180,10 +179,11 @@ def _measure(timings: Any, store: Any, quick: bool) -> None:
 
                 measure_times(dataset, models, store, quick=quick, report=show)
         except DataNotAvailable as error:
-            console.print(f"left out, data not available: {error}", markup=False)
+            absent.add(str(error))
             continue
         for warning in caught:
             console.print(str(warning.message), markup=False)
+    return absent
 
 
 def _save_figures(store: Any, names: list[str], folder: Path) -> None:

@@ -11,7 +11,6 @@ from dask import array as da
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from rflaf._version import DOCUMENTS
 from rflaf.dask.collections import is_dask, partition
 from rflaf.dask.partitions import PartitionRows
 from rflaf.estimators.validation import InputCheck
@@ -21,7 +20,6 @@ from rflaf.fitting import fit
 class DaskMixin:
     """Fits on the workers of a client; comes before an estimator among the bases."""
 
-    _doc_link_template = f"{DOCUMENTS}api/dask.html#{{estimator_module}}.{{estimator_name}}"
     _plain: type  # the estimator of one machine
     _client: Any = None
 

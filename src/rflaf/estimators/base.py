@@ -17,7 +17,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from rflaf._version import DOCUMENTS
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, Fixed, get_basis
 from rflaf.estimators.inspection import InspectionMixin, warn_of_coverage
@@ -55,8 +54,6 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
     """Common part of RFLAFRegressor and RFLAFClassifier."""
 
     # where the question mark in scikit-learn's HTML representation leads
-    _doc_link_module = "rflaf"
-    _doc_link_template = f"{DOCUMENTS}api/estimators.html#{{estimator_module}}.{{estimator_name}}"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],

@@ -47,7 +47,7 @@ class Overview:
 
     @property
     def oof_scores(self) -> dict[str, float]:
-        """Of the rows of the fit, by members that have not seen them; empty where there are none."""
+        """Of the rows of the fit, by members that have not seen them; may be empty."""
         if self.subject.classes is not None:
             found = getattr(self.subject.estimator, "oof_metrics_", {})
             return {name: ours for name, (ours, _) in found.items()}

@@ -115,6 +115,7 @@ def fit_table(
     *,
     task: str = "auto",
     drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     n_components: int | str = "auto",
     activation: str = "rbf",
     n_basis: int = 32,
@@ -137,6 +138,8 @@ def fit_table(
         See `choose_task`.
     drop : names
         Columns to leave out.
+    categorical : names
+        Columns that are categories whatever they hold, besides those that are found to be.
     n_components, activation, n_basis, metric, random_state
         As for RFLAFRegressor.
     validation : float
@@ -176,6 +179,7 @@ def fit_table(
         n_basis=n_basis,
         metric=metric,
         random_state=random_state,
+        categorical_features=list(categorical) or "from_dtype",
     )
     scores: dict[str, float] = {}
     start = time.perf_counter()
