@@ -332,7 +332,7 @@ def continue_tails(typing, z, i, count, frame, out, o):
             slope = builder.select(below, left, builder.select(above, right, zero))
             beyond = builder.fsub(value, builder.select(below, low, high))
             held = builder.load(place)
-            moved = builder.fadd(held, builder.fmul(slope, beyond))
+            moved = builder.fma(slope, beyond, held)  # in one rounding, wherever the element is
             # 0 times infinity must stay 0
             builder.store(builder.select(slanted(slope), moved, held), place)
         return context.get_dummy_value()
