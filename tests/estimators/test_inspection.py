@@ -100,7 +100,8 @@ def test_plot_warps(friedman):
         edges, heights = ax.lines[0].get_data()
         assert (np.diff(heights) >= 0).all()
         assert (edges.min(), edges.max()) == (X[:, j].min(), X[:, j].max())
-    (alone,) = model.plot_warps([3])
+    (alone,) = model.plot_warps(["x3"])
+    assert alone.get_ylabel() == "learned scale, summed"
     assert alone.get_xlabel() == "x3"
     with pytest.raises(ValueError, match=r"'columns' must be cut into bins: .* Got \[10\]"):
         model.plot_warps([10])

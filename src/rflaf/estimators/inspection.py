@@ -98,9 +98,9 @@ class InspectionMixin:
 
         Parameters
         ----------
-        columns : list of int, optional
-            Of the inputs, into which the columns of a frame have been turned. By default six of
-            the most important columns.
+        columns : list of str or int, optional
+            Names of inputs, or their numbers: those into which the columns of a frame have been
+            turned. By default six of the most important columns.
         axes : list of Axes, optional
             One per column.
 
@@ -118,9 +118,11 @@ class InspectionMixin:
         if columns is None:
             order = np.argsort(-self.feature_importances_[origin], kind="stable")
             columns = [j for j in order.tolist() if j in cut][:6]
-        unknown = sorted(set(columns) - set(cut.tolist()))
+        columns = [names.index(j) if j in names else j for j in columns]
+        unknown = [j for j in columns if j not in cut.tolist()]
         if unknown:
-            raise ValueError(f"'columns' must be cut into bins: {cut.tolist()}. Got {unknown}.")
+            known = [names[j] for j in cut]
+            raise ValueError(f"'columns' must be cut into bins: {known}. Got {unknown}.")
         if axes is None:
             from matplotlib import pyplot
 
@@ -132,6 +134,7 @@ class InspectionMixin:
             edges = np.unique(np.concatenate([edges for edges, _ in curves]))
             ax.plot(edges, np.mean([np.interp(edges, *curve) for curve in curves], axis=0))
             ax.set_xlabel(names[j])
+            ax.set_ylabel("learned scale, summed")
         return axes
 
     def _input_names(self) -> tuple[list[str], NDArray[np.intp]]:
