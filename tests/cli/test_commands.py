@@ -52,7 +52,7 @@ def test_a_target_beyond_all_others_writes_no_model(value, here):
 
 def test_fit_predict_inspect(here):
     said = fit_small().output
-    assert "Regression, because 'y' holds numbers that are not whole" in said
+    assert "Regression, because 'y' contains non-integers" in said
     assert "held-out rows: R²" in said
     run("predict", "model.skops", "train.csv", "--std", "--keep", "x")
     found = pd.read_csv("predictions.csv")
@@ -75,7 +75,7 @@ def test_explain(here):
     assert list(found) == ["base", *model.columns]
     np.testing.assert_allclose(found.sum(axis=1), model.predict(rows), rtol=1e-6)
     err = run("explain", "model.skops", "train.csv", "--out", "train.csv", code=1).stderr
-    assert "would be replaced" in err
+    assert "is also the input" in err
 
 
 def test_explain_has_a_row_per_class(here):
@@ -224,7 +224,7 @@ def test_the_input_is_not_overwritten_unless_forced(here):
         (["fit", "train.csv", "-t", "z"], 1, "no column 'z'"),
         (["fit", "train.csv", "-t", "y", "--out", "m.pkl"], 1, ".skops"),
         (["fit", "train.csv", "-t", "y", "--out", "no/m.skops"], 1, "no folder"),
-        (["fit", "train.csv", "-t", "y", "--task", "classification"], 1, "not whole"),
+        (["fit", "train.csv", "-t", "y", "--task", "classification"], 1, "non-integers"),
         (["fit", "train.csv", "-t", "y", "--activation", "magic"], 1, "'activation'"),
         (["fit", "train.csv"], 2, "--target"),
         (["fit", "train.csv", "-t", "y", "--task", "both"], 2, "both"),

@@ -20,15 +20,17 @@ Names = Annotated[
 def reproduce(
     targets: Names,
     datasets: Annotated[
-        str, typer.Option(help="Only these, separated by commas: protein,adult.")
+        str, typer.Option(help="Only these data sets, separated by commas: protein,adult.")
     ] = "",
     models: Annotated[
-        str, typer.Option(help="Only these, separated by commas: rflaf-rbf-16,rfmlp-relu.")
+        str, typer.Option(help="Only these models, separated by commas: rflaf-rbf-16,rfmlp-relu.")
     ] = "",
-    seeds: Annotated[int, typer.Option(min=1, max=10, help="How many of the paper's seeds.")] = 10,
-    protocol: Annotated[str, typer.Option(help="published, corrected or both.")] = "both",
-    jobs: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
-    out: Annotated[Path, typer.Option(help="The folder of the records.")] = Path("results"),
+    seeds: Annotated[int, typer.Option(min=1, max=10, help="Number of seeds.")] = 10,
+    protocol: Annotated[
+        str, typer.Option(help="Training protocol: published, corrected or both.")
+    ] = "both",
+    jobs: Annotated[int, typer.Option(min=1, help="Number of parallel runs.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for the records.")] = Path("results"),
     quick: Annotated[
         bool, typer.Option("--quick", help="Smoke test: few rows and epochs, one seed.")
     ] = False,
@@ -69,10 +71,16 @@ def reproduce(
 
 @app.command()
 def tables(
-    results: Annotated[Path, typer.Argument(help="A folder that `rflaf reproduce` has written.")],
-    names: Annotated[str, typer.Option("--tables", help="Only these: table1,table8.")] = "",
-    style: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="A file to write.")] = None,
+    results: Annotated[Path, typer.Argument(help="Folder written by `rflaf reproduce`.")],
+    names: Annotated[
+        str, typer.Option("--tables", help="Only these tables, separated by commas: table1,table8.")
+    ] = "",
+    style: Annotated[
+        str, typer.Option("--format", help="Output format: text, markdown, latex or csv.")
+    ] = "text",
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Output file; default: print.")
+    ] = None,
 ) -> None:
     """Print the paper's tables with ours beside them, from records."""
     from rflaf.paper.formats import FORMATS
@@ -94,8 +102,10 @@ def tables(
 
 @app.command()
 def report(
-    results: Annotated[Path, typer.Argument(help="A folder that `rflaf reproduce` has written.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="The page.")] = Path("report.html"),
+    results: Annotated[Path, typer.Argument(help="Folder written by `rflaf reproduce`.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="Output path; overwritten if it exists.")
+    ] = Path("report.html"),
 ) -> None:
     """Write one page with all tables, curves and figures; it needs no network."""
     from rflaf.paper.report import write_report

@@ -47,7 +47,7 @@ def split_target(
     chosen = choose_task(frame.get_column(target), task)
     rows = frame.drop([target, *drop])
     if not rows.columns:
-        raise TableError("The table has no column to learn from besides the target.")
+        raise TableError("The table has no column other than the target.")
     rows = rows.rename({name: str(name) for name in rows.columns})
     _check_columns(rows, strict)
     return rows.to_native(), chosen

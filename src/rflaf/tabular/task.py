@@ -43,7 +43,7 @@ def choose_task(target: Any, task: str = "auto") -> Task:
     >>> choose_task(pd.Series(["yes", "no", "yes"], name="paid")).name
     'classification'
     >>> choose_task(pd.Series([0.5, 0.25, 3.0], name="price")).reason
-    "'price' holds numbers that are not whole"
+    "'price' contains non-integers"
     >>> choose_task(pd.Series([1, 2, 3], name="rank")).reason
     "'rank' holds 3 different whole numbers in 3 rows, fewer than 10 rows each"
     """
@@ -79,7 +79,7 @@ def choose_task(target: Any, task: str = "auto") -> Task:
 
 def _for_numbers(name: Any, values: NDArray[Any]) -> tuple[str, str]:
     if not _whole(values):
-        return "regression", f"{name!r} holds numbers that are not whole"
+        return "regression", f"{name!r} contains non-integers"
     count, rows = len(np.unique(values)), len(values)
     found = f"{name!r} holds {count} different whole numbers in {rows:,} rows"
     if count > FEW_VALUES:
@@ -98,8 +98,7 @@ def _checked(name: Any, kind: str, values: NDArray[Any], task: str) -> NDArray[A
     elif kind == "number":
         if not _whole(values):
             raise TableError(
-                f"Classification needs classes. The target {name!r} holds numbers that are not "
-                "whole."
+                f"Classification needs classes. The target {name!r} contains non-integers."
             )
         values = values.astype(np.int64)
     if len(np.unique(values)) < 2:
