@@ -32,7 +32,7 @@ class RBF(Basis):
     Examples
     --------
     >>> RBF.paper(16)
-    RBF(n=17, low=-2.0, high=2.0)
+    RBF(17 on [-2, 2])
     >>> RBF(centers=[-1.0, 0.0, 0.3], width=[0.5, 0.2, 0.2])(0.0).shape
     (3,)
     """
