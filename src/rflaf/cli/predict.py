@@ -60,7 +60,7 @@ def predict(
     try:
         check_output(out, inputs=() if force else (table, model))
     except TableError as error:
-        hint = " Give another --out, or --force." if "would be replaced" in str(error) else ""
+        hint = " Or give --force." if "is also the input" in str(error) else ""
         raise TableError(f"{error}{hint}") from None
     fitted = load_table_model(model)
     kept = keep or []
