@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from rflaf.fused.jit_cache import ForgivingCache, NoCache, uninterrupted
-from rflaf.fused.jit_memory import clear, zeros
+from rflaf.fused.jit_memory import clear, upstream_run, zeros
 from rflaf.fused.jit_vectors import (
     both_run,
     continue_tails,
@@ -28,7 +28,6 @@ from rflaf.fused.jit_vectors import (
     spread_run,
     tail_sums,
     unpacked,
-    upstream_run,
 )
 
 TILE = 512  # elements of scratch, which stay in the first-level cache

@@ -1,4 +1,4 @@
-"""Arrays inside compiled loops, as intrinsics: NumPy's own functions take longer to compile."""
+"""Arrays inside compiled loops, as intrinsics: numba takes longer to compile functions."""
 
 from __future__ import annotations
 
@@ -69,3 +69,46 @@ def copied(typing, numbers, dtype):
         return impl_ret_new_ref(context, builder, kind, array._getvalue())
 
     return kind(numbers, dtype), code
+
+
+@intrinsic
+def upstream_run(typing, dense, i, left, r, right, width, j, count, g):
+    """g = dense[i...], or columns from j on of row r of `left` times `right`, C × `width`.
+
+    The product is meant where `dense` is None or empty.
+    """
+
+    def code(context, builder, signature, args):
+        def data(k, kind):
+            return context.make_array(kind)(context, builder, args[k])
+
+        factors, rows, target = data(2, left), data(4, right), data(8, g)
+
+        def multiply():
+            cgutils.memset(builder, target.data, builder.mul(args[7], target.itemsize), 0)
+            rank = builder.sdiv(rows.nitems, args[5])
+            with cgutils.for_range(builder, rank) as outer:
+                at = builder.add(builder.mul(args[3], rank), outer.index)
+                factor = builder.load(builder.gep(factors.data, [at]))
+                row = builder.add(builder.mul(outer.index, args[5]), args[6])
+                with cgutils.for_range(builder, args[7]) as inner:
+                    number = builder.gep(rows.data, [builder.add(row, inner.index)])
+                    term = builder.fmul(factor, builder.load(number))
+                    place = builder.gep(target.data, [inner.index])
+                    builder.store(builder.fadd(builder.load(place), term), place)
+
+        if dense == types.none:
+            multiply()
+        else:
+            given = data(0, dense)
+            some = builder.icmp_signed(">", given.nitems, ir.Constant(ir.IntType(64), 0))
+            with builder.if_else(some) as (then, otherwise):
+                with then:
+                    source = builder.gep(given.data, [args[1]])
+                    cgutils.raw_memcpy(builder, target.data, source, args[7], given.itemsize)
+                with otherwise:
+                    multiply()
+        return context.get_dummy_value()
+
+    number = types.intp
+    return types.void(dense, number, left, number, right, number, number, number, g), code
