@@ -42,10 +42,9 @@ PARTS = {
         "theory",
         "warm_up",
     },
-    "dask": {"_version", "estimators", "fitting", "rows", "runtime"},
+    "dask": {"estimators", "fitting", "rows", "runtime"},
     "datasets": {"runtime"},
     "estimators": {
-        "_version",
         "activation",
         "bases",
         "fitting",
