@@ -167,7 +167,7 @@ def measure_dask(folder: Path, workers: int) -> dict[str, Any]:
         start = time.perf_counter()
         sums = DaskRFLAFRegressor(**MODEL, max_iter=0).fit(X, y)
         passes = time.perf_counter() - start
-    assert sums.coef_.shape == model.coef_.shape
+    assert sums.output_weights_.shape == model.output_weights_.shape
     return {
         "what": f"fit of {DASK_ROWS:.0e} rows, Dask, {workers} worker(s) of one thread".replace(
             "e+0", "e"

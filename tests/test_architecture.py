@@ -22,15 +22,17 @@ PARTS = {
         "projection",
         "solvers",
     },
-    "__main__": {"cli"},
+    "__main__": {"cli", "warm_up"},
     "_version": set(),
     "activation": {"bases", "formulas", "fused"},
     "archive": set(),
     "bases": set(),
     "cli": {
         "_version",
+        "activation",
         "datasets",
         "estimators",
+        "fitting",
         "io",
         "pages",
         "paper",
@@ -38,12 +40,12 @@ PARTS = {
         "runtime",
         "tabular",
         "theory",
+        "warm_up",
     },
-    "dask": {"_version", "distributions", "estimators", "fitting", "rows", "runtime"},
+    "dask": {"distributions", "estimators", "fitting", "rows", "runtime"},
     "datasets": {"runtime"},
     "distributions": {"rules"},
     "estimators": {
-        "_version",
         "activation",
         "bases",
         "distributions",
@@ -117,13 +119,23 @@ PARTS = {
         "runtime",
     },
     "projection": set(),
-    "report": {"_version", "activation", "distributions", "fitting", "inputs", "pages", "runtime"},
+    "report": {
+        "_version",
+        "activation",
+        "distributions",
+        "fitting",
+        "inputs",
+        "losses",
+        "pages",
+        "runtime",
+    },
     "rows": set(),
     "rules": set(),
     "runtime": set(),
     "solvers": {"fused", "losses", "rows", "rules", "runtime"},
     "tabular": {"_version", "estimators", "inputs", "report", "runtime"},
     "theory": {"activation", "bases"},
+    "warm_up": {"activation", "bases", "estimators", "fused"},
 }
 # Imports against the order of the parts, which must therefore wait until they are asked for.
 LATE = {
@@ -146,12 +158,14 @@ EXTRAS = {
 }
 # Names of modules that stand for more than one, and why.
 SHARED_NAMES = {
+    "__main__": "what `python -m` runs",
     "base": "what a family of classes has in common, in its folder",
     "estimators": "scikit-learn's and Dask's",
     "features": "of a layer, and the transformer RandomFeatures",
     "fit": "the fit itself, and the command that asks for one",
     "parts": "of a table's columns, and of the rows of a fit",
     "report": "of the paper's runs, and of a fitted model",
+    "warm_up": "the compilation, and the command that asks for it",
 }
 SHARED_CLASSES = {"Task": "what the steps of a fit share, and what a target calls for"}
 
@@ -160,6 +174,8 @@ def modules():
     """Path and dotted name below the package; the package itself is `__init__`."""
     for path in sorted(SOURCE.rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
+        if parts[-1] == "__main__":
+            parts = parts[-1:]  # nothing imports it, wherever it is
         folder = parts[:-1] if parts[-1] == "__init__" else parts
         yield path, ".".join(folder) or "__init__"
 

@@ -60,6 +60,43 @@ def test_python_blocks_run(document, tmp_path, monkeypatch):
             exec(compile(block, document, "exec"), names)
 
 
+TEXTS = ["README.md", "CONTRIBUTING.md", "SECURITY.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]  # fmt: skip  # noqa: E501
+# what a text may name though the repository does not have it: made by a command, or an example
+MADE = ("build/", "dist/", "results/records", "demo-output", "benchmarks/peers.txt")
+FOLDERS = ("src", "tests", "docs", "benchmarks", "tools", "examples", "results", "rflaf")
+
+
+@pytest.mark.parametrize("document", TEXTS)
+def test_paths_that_are_named_exist(document):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    named = re.findall(r"`(?:python )?([\w.-]+(?:/[\w.-]+)+/?)[` ]", text)
+    known = [
+        name
+        for name in named
+        if not name.startswith(MADE)
+        and (name.split("/")[0] in FOLDERS or name.endswith((".py", ".md", ".json")))
+    ]
+    places = ("", "src", "src/rflaf")
+    missing = [name for name in known if not any((ROOT / p / name).exists() for p in places)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("document", TEXTS)
+def test_names_of_the_package_that_are_named_exist(document):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    for name in sorted(set(re.findall(r"`(rflaf(?:\.\w+)+)", text))):
+        pkgutil.resolve_name(name)  # raises if there is no such thing
+
+
+@pytest.mark.parametrize("document", TEXTS)
+def test_nothing_is_said_to_be_where_it_is_not(document):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    assert "pip install rflaf" not in text
+    assert "pip install 'rflaf" not in text
+    assert "github.com/rflaf" not in text
+
+
 def test_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 

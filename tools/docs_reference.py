@@ -46,8 +46,6 @@ MODULES = {
     "paper.report": "Report",
 }
 
-REPOSITORY = "https://github.com/rflaf/rflaf/blob/main"
-
 Documented = tuple[str, Any]
 
 
@@ -178,12 +176,12 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links out of docs: figures are copied to the site, other files are in the repository."""
+    """Links out of docs: figures are copied to the site, other files are named as they are."""
 
     def moved(found: re.Match[str]) -> str:
-        path = found[1]
+        text, path = found.groups()
         if path.startswith("results/"):
-            return f"]({path})"
-        return f"]({REPOSITORY}/{path})" if (ROOT / path).exists() else found[0]
+            return f"[{text}]({path})"
+        return f"{text} (`{path}`)" if (ROOT / path).exists() else found[0]
 
-    return re.sub(r"\]\(\.\./([^)]+)\)", moved, markdown)
+    return re.sub(r"\[([^]]*)\]\(\.\./([^)]+)\)", moved, markdown)

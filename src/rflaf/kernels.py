@@ -142,7 +142,7 @@ class ActivationKernel(Kernel):
         A = self._scaled("X", X)
         if Y is not None:
             if eval_gradient:
-                raise ValueError("The gradient can only be had where 'Y' is None.")
+                raise ValueError("eval_gradient=True requires Y=None.")
             B = self._scaled("Y", Y)
             if A.shape[1] != B.shape[1]:
                 raise ValueError(

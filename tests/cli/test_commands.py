@@ -52,7 +52,7 @@ def test_a_target_beyond_all_others_writes_no_model(value, here):
 
 def test_fit_predict_inspect(here):
     said = fit_small().output
-    assert "Regression, because 'y' holds numbers that are not whole" in said
+    assert "Regression, because 'y' contains non-integers" in said
     assert "held-out rows: R²" in said
     more = ["--std", "--quantiles", "0.05,0.5,0.95", "--interval", "0.9", "--keep", "x"]
     run("predict", "model.skops", "train.csv", *more)
@@ -81,7 +81,7 @@ def test_explain(here):
     assert list(found) == ["base", *model.columns]
     np.testing.assert_allclose(found.sum(axis=1), model.predict(rows), rtol=1e-6)
     err = run("explain", "model.skops", "train.csv", "--out", "train.csv", code=1).stderr
-    assert "would be replaced" in err
+    assert "is also the input" in err
 
 
 def test_explain_has_a_row_per_class(here):
@@ -164,8 +164,20 @@ def test_dates_and_ids_need_no_flag(here):
     assert err.count("\n") == 1
     for part in ("'full name' holds free text (60 values in 60 rows)", "'row_id'", "left out"):
         assert part in err
+    assert "name it with --categorical" in err
     run("predict", "model.skops", "people.csv")
     assert "date" in run("inspect", "model.skops").output
+
+
+def test_categories_named_by_an_option(here):
+    frame = table().assign(code=[k % 3 for k in range(60)])
+    frame.to_csv("codes.csv", index=False)
+    fit_small("--categorical", "code", source="codes.csv")
+    said = run("inspect", "model.skops").output
+    assert re.search(r"code +category", said)
+    assert re.search(r"σ\(z\), \d+ members", said)
+    err = fit_small("--categorical", "nothing", source="codes.csv", code=1).stderr
+    assert "--categorical must be columns of X. Got 'nothing'" in " ".join(err.split())
 
 
 def test_dates_that_may_be_read_in_two_ways_are_refused(here):
@@ -218,7 +230,7 @@ def test_the_input_is_not_overwritten_unless_forced(here):
         (["fit", "train.csv", "-t", "z"], 1, "no column 'z'"),
         (["fit", "train.csv", "-t", "y", "--out", "m.pkl"], 1, ".skops"),
         (["fit", "train.csv", "-t", "y", "--out", "no/m.skops"], 1, "no folder"),
-        (["fit", "train.csv", "-t", "y", "--task", "classification"], 1, "not whole"),
+        (["fit", "train.csv", "-t", "y", "--task", "classification"], 1, "non-integers"),
         (["fit", "train.csv", "-t", "y", "--activation", "magic"], 1, "'activation'"),
         (["fit", "train.csv"], 2, "--target"),
         (["fit", "train.csv", "-t", "y", "--task", "both"], 2, "both"),
@@ -292,7 +304,7 @@ def test_compare_writes_its_table(here):
 
 
 def test_without_components_their_number_follows_from_the_rows(here):
-    assert "as many as suit the rows" in re.sub(r"[\s│]+", " ", run("fit", "--help").output)
+    assert "by the number of rows" in re.sub(r"[\s│]+", " ", run("fit", "--help").output)
     table(300).to_csv("train.csv", index=False)
     run("fit", "train.csv", "--target", "y", "--validation", 0)
     estimator = rflaf.load("model.skops").estimator
@@ -322,7 +334,7 @@ def test_data(monkeypatch, tmp_path):
 def test_version_and_help():
     assert run("--version").output == f"rflaf {rflaf.__version__}\n"
     said = run("--help").output
-    assert all(name in said for name in COMMANDS)
+    assert all(name.replace("_", "-") in said for name in COMMANDS)
 
 
 def test_a_page_about_the_model(here):
@@ -392,7 +404,7 @@ def test_every_command_in_the_document_exists():
         said = re.sub(r"\s+", " ", run(*words_[:depth], "--help").output)
         for option in (w.split("=")[0] for w in words_ if re.fullmatch(r"--?[A-Za-z][\w-]*", w)):
             assert option in said, line
-    assert shown >= set(COMMANDS)
+    assert shown >= {name.replace("_", "-") for name in COMMANDS}
 
 
 def test_effort_and_time_limit(here):

@@ -55,3 +55,29 @@ def test_errors_have_one_line(words, message, tmp_path, monkeypatch):
     assert message in found.stderr
     assert found.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_quick_runs_print_their_table_marked_as_quick(tmp_path):
+    store = Store(tmp_path / "results")
+    spec = Spec.of("protein", "rfmlp-relu", "published", 402025).quick()
+    record = {"key": spec.key, "spec": spec.to_dict(), "status": "finished", "seconds": 3.0}
+    store.append({**record, "kind": "training", "test_loss": 0.75})
+    found = run(
+        "reproduce", "table1", "--datasets", "protein", "--models", "rfmlp-relu", "--quick",
+        "--protocol", "published", "--out", store.folder,
+    )  # fmt: skip
+    assert "QUICK RUN, no result" in found.stdout
+    assert "0.7500" in found.stdout
+
+
+def test_missing_data_is_an_error_that_says_where_to_put_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("RFLAF_DATA", str(tmp_path / "data"))
+
+    def refuse(*_, **__):
+        raise OSError("no network")
+
+    monkeypatch.setattr("urllib.request.urlopen", refuse)
+    words = ("--models", "rfmlp-relu", "--quick", "--out", tmp_path / "results")
+    found = run("reproduce", "table1", "--datasets", "protein", *words, code=1)
+    assert "Data not available" in found.stderr
+    assert str(tmp_path / "data") in found.stderr

@@ -59,5 +59,7 @@ def assert_near(model, plain, rtol=1e-9):
     np.testing.assert_allclose(model.alpha_, plain.alpha_, rtol=1e-6 if rtol else 0)
     # sums in another order differ in their last digit, which moves the weights by 1 / alpha of it
     rtol = max(rtol, 1e-15 / plain.alpha_) if rtol else 0
-    size = np.abs(plain.coef_).max()
-    np.testing.assert_allclose(model.coef_, plain.coef_, rtol=rtol, atol=rtol * size)
+    size = np.abs(plain.output_weights_).max()
+    np.testing.assert_allclose(
+        model.output_weights_, plain.output_weights_, rtol=rtol, atol=rtol * size
+    )

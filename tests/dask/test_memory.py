@@ -27,7 +27,7 @@ def test_a_cluster_without_room_for_the_sums(rng):
         pytest.raises(MemoryError, match=r"hold 501 MB .* has 400 MB in all.*'n_components'"),
     ):
         model.fit(x, x[:, 0])
-    assert not hasattr(model, "coef_")
+    assert not hasattr(model, "output_weights_")
 
 
 class Future:

@@ -23,7 +23,7 @@ def rows(seed):
 
 
 def fitted(seed):
-    return RFLAFRegressor(**SMALL).fit(*rows(seed)).coef_.tobytes()
+    return RFLAFRegressor(**SMALL).fit(*rows(seed)).output_weights_.tobytes()
 
 
 def cross_validated(seed):
@@ -36,7 +36,7 @@ def fitted_by_the_cluster(seed):
     model = DaskRFLAFRegressor(**SMALL)
     with distributed.worker_client():
         model.fit(da.from_array(X, chunks=(100, 3)), da.from_array(y, chunks=100))
-    return model.coef_.shape
+    return model.output_weights_.shape
 
 
 @pytest.fixture(scope="module", params=["processes", "threads"])
@@ -91,7 +91,7 @@ def test_columns_that_are_no_numbers_are_named(column, kind, client):
     model = DaskRFLAFRegressor(**OPTIONS)
     with pytest.raises(ValueError, match=rf"must be numbers. Got {kind}.* in column 'town'"):
         model.fit(table.assign(town=column(table)), table.b)
-    assert not hasattr(model, "coef_")
+    assert not hasattr(model, "output_weights_")
 
 
 def test_blocks_with_categories_are_refused_alike():

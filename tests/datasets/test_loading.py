@@ -10,7 +10,10 @@ import pytest
 from rflaf.datasets import DataNotAvailable, fetch, info, load, names
 from tests.datasets import conftest as make
 
-GENERATED = ["f1", "f2", "f3", "diabetes", "friedman1", "digits", "breast_cancer", "wine", "iris"]
+GENERATED = [
+    *("f1", "f2", "f3", "airfoil", "diabetes", "friedman1", "digits", "breast_cancer", "wine"),
+    "iris",
+]
 
 
 @pytest.mark.parametrize("name", GENERATED)

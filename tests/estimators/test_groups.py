@@ -95,10 +95,10 @@ def test_labels_of_any_type_and_the_same_bits(patients):
     X, y, group, _, _ = patients
     first = regressor(n_components=20, max_iter=2).fit(X, y, groups=group)
     again = regressor(n_components=20, max_iter=2).fit(X, y, groups=list(group))
-    assert first.coef_.tobytes() == again.coef_.tobytes()
+    assert first.output_weights_.tobytes() == again.output_weights_.tobytes()
     names = np.array([f"{label:03d}" for label in range(GROUPS)])  # in the order of the numbers
     named = regressor(n_components=20, max_iter=2).fit(X, y, groups=names[group])
-    assert first.coef_.tobytes() == named.coef_.tobytes()
+    assert first.output_weights_.tobytes() == named.output_weights_.tobytes()
     mixed = [("patient", k) if k % 2 else f"{k}" for k in group]  # they have no order
     labels = np.empty(len(mixed), object)
     labels[:] = mixed
@@ -111,9 +111,11 @@ def test_a_group_for_each_row_is_no_group(friedman):
     X, y, new_X, new_y = friedman
     plain = regressor().fit(X, y)
     each = regressor().fit(X, y, groups=np.arange(len(y)))
-    assert plain.coef_.tobytes() == each.coef_.tobytes()  # a key for each row, the same ones
+    assert (
+        plain.output_weights_.tobytes() == each.output_weights_.tobytes()
+    )  # a key for each row, the same ones
     other = regressor().fit(X, y, groups=np.arange(len(y))[::-1])
-    assert other.coef_.tobytes() != plain.coef_.tobytes()
+    assert other.output_weights_.tobytes() != plain.output_weights_.tobytes()
     good = [regressor(n_components=150).fit(X, y, groups=keys) for keys in (None, np.argsort(y))]
     scores = [model.score(new_X, new_y) for model in good]
     assert min(scores) > 0.9  # the order of the keys is chance, and decides little

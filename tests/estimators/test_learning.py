@@ -207,10 +207,10 @@ def test_the_same_seed_gives_the_same_model(make, friedman, monkeypatch):
 
     models = [fit(0, 1), fit(0, 2), fit(0, 3), fit(np.random.RandomState(0), 1)]
     for other in models[1:]:
-        assert other.coef_.tobytes() == models[0].coef_.tobytes()
+        assert other.output_weights_.tobytes() == models[0].output_weights_.tobytes()
         assert other.activation_ == models[0].activation_
         np.testing.assert_array_equal(other.predict(new_X), models[0].predict(new_X))
-    assert not np.array_equal(fit(1, 1).coef_, models[0].coef_)
+    assert not np.array_equal(fit(1, 1).output_weights_, models[0].output_weights_)
     global_state = np.random.get_state()[1].copy()  # noqa: NPY002
     fit(0, 1)
     np.testing.assert_array_equal(np.random.get_state()[1], global_state)  # noqa: NPY002
@@ -227,7 +227,7 @@ data = np.load(sys.argv[1] + "/data.npz")
 model = RFLAFRegressor(
     n_components=40, max_iter=10, n_members=2, input_form="raw", random_state=0
 ).fit(data["X"], data["y"])
-print(model.coef_.tobytes().hex())
+print(model.output_weights_.tobytes().hex())
 """
     source = str(Path(rflaf.__file__).parent.parent)
     found = {
@@ -241,4 +241,4 @@ print(model.coef_.tobytes().hex())
         ).stdout.strip()
         for count in ("1", "2")
     }
-    assert found == {regressor().fit(X, y).coef_.tobytes().hex()}
+    assert found == {regressor().fit(X, y).output_weights_.tobytes().hex()}

@@ -108,7 +108,7 @@ def test_few_rows_of_it(counts, n):
 def test_a_name_and_an_object_are_the_same(friedman):
     X, y, _, _ = friedman
     named, given = (regressor(loss=loss).fit(X, y) for loss in ("squared_error", SquaredError()))
-    assert named.coef_.tobytes() == given.coef_.tobytes()
+    assert named.output_weights_.tobytes() == given.output_weights_.tobytes()
     assert given.loss == SquaredError()  # the parameter is as it was
     assert clone(given).get_params()["loss"] == SquaredError()
     with pytest.raises(ValueError, match="'loss' parameter of RFLAFRegressor"):

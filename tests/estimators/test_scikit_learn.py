@@ -181,7 +181,7 @@ def test_many_targets(friedman):
     model = regressor(n_components=150, max_iter=30).fit(X, Y)
     prediction = model.predict(new_X)
     assert prediction.shape == (300, 3)
-    assert model.coef_.shape == (150, 3)
+    assert model.output_weights_.shape == (150, 3)
     assert model.intercept_.shape == model.noise_.shape == (3,)
     expected = np.column_stack([new_y, -2 * new_y + 100, new_X[:, 0] * 1e-6])
     assert (np.mean((prediction - expected) ** 2, axis=0) < 0.12 * expected.var(axis=0)).all()

@@ -40,7 +40,7 @@ def test_it_agrees_with_ridge_at_the_same_penalty(friedman, outputs, fit_interce
     )
     expected, got = ridge.predict(X_test), cg.predict(X_test)
     assert got.shape == expected.shape
-    assert cg.coef_.shape == ridge.coef_.shape
+    assert cg.output_weights_.shape == ridge.output_weights_.shape
     assert np.shape(cg.intercept_) == np.shape(ridge.intercept_)
     assert np.linalg.norm(got - expected) < 1e-3 * np.linalg.norm(expected - expected.mean(0))
 
@@ -48,7 +48,7 @@ def test_it_agrees_with_ridge_at_the_same_penalty(friedman, outputs, fit_interce
 def test_penalty_noise_and_seed(friedman):
     X, y, X_test, y_test = friedman
     first, second = (RFLAFRegressor(solver="cg", **FAST).fit(X, y) for _ in range(2))
-    np.testing.assert_array_equal(first.coef_, second.coef_)
+    np.testing.assert_array_equal(first.output_weights_, second.output_weights_)
     tried = [record["alpha"] for record in first.alpha_path_]
     assert min(tried) <= first.alpha_ <= max(tried)
     assert 0.3 < first.noise_ < 3

@@ -122,7 +122,7 @@ def test_the_prediction_is_the_mean_of_the_members(rows):
         got = model.predict(x) if isinstance(model, RFLAFRegressor) else model.decision_function(x)
         np.testing.assert_allclose(got, mean, rtol=1e-12)
         np.testing.assert_array_equal(model.members_[0].layer.components, model.components_)
-        np.testing.assert_array_equal(model.members_[0].coef.ravel(), model.coef_.ravel())
+        np.testing.assert_array_equal(model.members_[0].coef.ravel(), model.output_weights_.ravel())
 
 
 # ---- threads

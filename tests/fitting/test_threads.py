@@ -96,7 +96,7 @@ def test_two_fits_at_once(rows, seen):
             models = [job.result() for job in jobs]
             assert set(blas()) == {2}
     assert seen == [{1}] * 8
-    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+    np.testing.assert_array_equal(models[0].output_weights_, models[1].output_weights_)
 
 
 def test_the_last_to_leave_restores(rows):

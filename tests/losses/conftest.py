@@ -108,7 +108,7 @@ def sure(count):
 
 
 NO_NUMBERS = [
-    (["a", "b"], "could not convert string to float"),
+    (["a", "b"], "use RFLAFClassifier"),
     ([1.0, 1e301], "'y' must lie between -1e\\+300 and 1e\\+300. Got 1e\\+301"),
     (np.zeros((2, 2, 2)), "Found array with dim 3"),
 ]

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.metrics import log_loss
 
 from rflaf import RFLAFRegressor
 from rflaf.report import write_report
@@ -55,7 +56,10 @@ def test_sections_of_classes(texts, classes_model):
     outline = Outline(texts["classes"])
     assert COMMON | {"probabilities", "confusion"} <= set(outline.ids)
     model, _, (T, t) = classes_model
-    assert tiles(texts["classes"])["accuracy, this model"] == f"{model.score(T, t):.3f}"
+    found = tiles(texts["classes"])
+    assert found["log-loss, this model"] == f"{log_loss(t, model.predict_proba(T)):.3f}"
+    assert {"log-loss, constant model", "ROC AUC, this model"} <= set(found)
+    assert not any(name.startswith("accuracy") for name in found)
     confusion = texts["classes"].split('id="confusion"')[1].split("</section>")[0]
     counts = [int(n) for n in re.findall(r'<td style="[^"]*" class="number " .*?>(\d+)', confusion)]
     assert len(counts) == 9

@@ -15,7 +15,7 @@ def test_infinity_nothing_to_learn_from_and_a_name_twice():
     table = pd.DataFrame({"x": [1.0, np.inf], "y": [1.5, 2.5]})
     with pytest.raises(TableError, match="Infinite values in column 'x'"):
         split_target(table, "y")
-    with pytest.raises(TableError, match="no column to learn from"):
+    with pytest.raises(TableError, match="no column other than the target"):
         split_target(table[["y"]], "y")
     twice = pd.DataFrame([[1, 2, 0.5]] * 3, columns=["a", "a", "y"])
     with pytest.raises(TableError, match=r"several columns of one name\..* 'a' 2 times"):
@@ -46,7 +46,7 @@ def test_tasks(values, task, dtype):
     ("values", "task", "message"),
     [
         (["a", "b"] * 5, "regression", "needs numbers"),
-        ([0.5, 1.5], "classification", "not whole"),
+        ([0.5, 1.5], "classification", "non-integers"),
         ([1, 1], "auto", "one value only"),
         ([1.0, np.inf], "auto", "infinite"),
         (["2024-01-01", "2024-01-02"], "auto", "holds dates"),

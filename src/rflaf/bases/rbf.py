@@ -31,8 +31,8 @@ class RBF(Basis):
 
     Examples
     --------
-    >>> RBF(17).width                       # the paper's RBF-16: 17 centres, h = 4/16
-    0.25
+    >>> RBF.paper(16)
+    RBF(17 on [-2, 2])
     >>> RBF(centers=[-1.0, 0.0, 0.3], width=[0.5, 0.2, 0.2])(0.0).shape
     (3,)
     """
@@ -84,6 +84,23 @@ class RBF(Basis):
             self.width = float(width)  # type: ignore[arg-type]
         self._default_width = not np.ndim(width) and self.width == usual
         self.centers.setflags(write=False)
+
+    @classmethod
+    def paper(cls, intervals: int) -> RBF:
+        """What the paper calls RBF-16 for 16 intervals: 17 Gaussians on [-2, 2], h = 4/16.
+
+        Parameters
+        ----------
+        intervals : int
+            The number in the paper's name, one less than that of the functions.
+
+        Examples
+        --------
+        >>> from rflaf.bases import RBF
+        >>> RBF.paper(16).n, RBF.paper(16).width
+        (17, 0.25)
+        """
+        return cls(intervals + 1)
 
     @property
     def spacing(self) -> float:

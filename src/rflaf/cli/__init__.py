@@ -12,7 +12,18 @@ import sys
 from importlib import import_module
 from typing import Any
 
-COMMANDS = ("demo", "fit", "predict", "explain", "inspect", "compare", "plan", "data", "reproduce")
+COMMANDS = (
+    "demo",
+    "fit",
+    "predict",
+    "explain",
+    "inspect",
+    "compare",
+    "plan",
+    "data",
+    "reproduce",
+    "warm_up",
+)
 
 
 def load_app() -> Any:

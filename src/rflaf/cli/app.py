@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from rflaf._version import __version__
-from rflaf.cli.console import complain
+from rflaf.cli.console import complain, in_options
 
 # typer keeps its own copy of click in some versions and uses click in others
 _USAGE_ERRORS = (kind for kind in typer.BadParameter.__mro__ if hasattr(kind, "exit_code"))
@@ -45,7 +45,7 @@ class Commands(TyperGroup):
 
 
 def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
+    text = in_options(" ".join(str(error).split()))
     if isinstance(error, OSError) and error.filename and error.strerror:
         text = f"'{error.filename}': {error.strerror}."
     columns = getattr(error, "columns", [])
@@ -76,7 +76,10 @@ def _show_version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="The version.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
 ) -> None:

@@ -30,13 +30,13 @@ def compare(
     target: Target,
     task: TaskOption = TaskName.auto,
     components: Components = None,
-    folds: Annotated[int, typer.Option(min=2, help="Of the cross-validation.")] = 5,
+    folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
     seed: Seed = 0,
     drop: Drop = None,
     missing: Missing = None,
     sep: Separator = None,
     strict: Strict = False,
-    out: Annotated[Path | None, typer.Option(help="Write the table to this file as well.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the scores to this file.")] = None,
 ) -> None:
     """Compare RFLAF with fixed activations, a linear model and gradient boosting on a table."""
     from rflaf.tabular import check_output, read_table, split_target

@@ -78,5 +78,24 @@ def warnings_as_notes() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for text in dict.fromkeys(" ".join(str(w.message).split()) for w in caught):
+    for text in dict.fromkeys(in_options(" ".join(str(w.message).split())) for w in caught):
         complain(f"Note: {text}")
+
+
+# Parameters of Python, and what the command line has in their place
+_OPTIONS = {
+    "name it in 'categorical_features' or make it a category": "name it with --categorical",
+    "name the columns of categories in 'categorical_features'": "use --categorical",
+    "The 'categorical_features' must be": "--categorical must be",
+    "A wider 'grid' and more 'n_basis' may help.": "More --basis-functions may help.",
+    " Pass 'groups' if other rows belong together too.": "",
+    "predict_interval widens": "--std grows",
+    "oof_score_": "the out-of-fold score",
+}
+
+
+def in_options(text: str) -> str:
+    """A message with options of the command line in place of parameters."""
+    for given, option in _OPTIONS.items():
+        text = text.replace(given, option)
+    return text

@@ -13,7 +13,7 @@ from rflaf.cli.console import complain, say, show_table, working
 data = typer.Typer(no_args_is_help=True, help="The data sets of the paper.")
 app.add_typer(data, name="data")
 
-Names = Annotated[list[str] | None, typer.Argument(help="Data sets; all of them without.")]
+Names = Annotated[list[str] | None, typer.Argument(help="Data sets; default: all.")]
 
 
 @data.command("list")

@@ -24,9 +24,9 @@ from rflaf.cli.options import (
 def explain(
     model: ModelFile,
     table: TableFile,
-    out: Annotated[
-        Path, typer.Option(help="The table to write: .csv, .csv.gz or .parquet.")
-    ] = Path("why.csv"),
+    out: Annotated[Path, typer.Option(help="Output file: .csv, .csv.gz or .parquet.")] = Path(
+        "why.csv"
+    ),
     missing: Missing = None,
     sep: Separator = None,
 ) -> None:

@@ -10,6 +10,7 @@ import typer
 from rflaf.cli.app import app
 from rflaf.cli.console import complain, plain, say, warnings_as_notes, working
 from rflaf.cli.options import (
+    Categorical,
     Components,
     Drop,
     EffortName,
@@ -33,18 +34,24 @@ def fit(
     loss: Annotated[
         str,
         typer.Option(
-            help="Of a regression: squared_error, absolute_error, huber, quantile (the median), "
-            "poisson, gamma or tweedie."
+            help="Loss of a regression: squared_error, absolute_error, huber, quantile (the "
+            "median), poisson, gamma or tweedie."
         ),
     ] = "squared_error",
-    out: Annotated[Path, typer.Option(help="The model file to write.")] = Path("model.skops"),
+    out: Annotated[
+        Path, typer.Option(help="Model file to write; overwritten if it exists.")
+    ] = Path("model.skops"),
     components: Components = None,
     activation: Annotated[
         str,
-        typer.Option(help="A basis to learn in (rbf, bspline, chebyshev) or a fixed activation."),
+        typer.Option(
+            help="Basis of the learned activation (rbf, bspline, chebyshev), or a fixed activation."
+        ),
     ] = "rbf",
-    basis_functions: Annotated[int, typer.Option(min=1, help="Functions of the basis.")] = 32,
-    metric: Annotated[str, typer.Option(help="auto, full, diagonal or none.")] = "auto",
+    basis_functions: Annotated[int, typer.Option(min=1, help="Number of basis functions.")] = 32,
+    metric: Annotated[
+        str, typer.Option(help="Metric of the inputs: auto, full, diagonal or none.")
+    ] = "auto",
     effort: Annotated[EffortName, typer.Option(help="How much work to do.")] = EffortName.default,
     time_limit: Annotated[
         float | None,
@@ -55,18 +62,19 @@ def fit(
         ),
     ] = None,
     validation: Annotated[
-        float, typer.Option(min=0.0, max=0.9, help="Share of rows that is held out for the score.")
+        float, typer.Option(min=0.0, max=0.9, help="Share of rows held out for the scores.")
     ] = 0.2,
     seed: Seed = 0,
     report: Annotated[
-        Path | None, typer.Option(help="Write a page about the model to this .html file.")
+        Path | None, typer.Option(help="Also write an HTML page about the model to this file.")
     ] = None,
     drop: Drop = None,
+    categorical: Categorical = None,
     missing: Missing = None,
     sep: Separator = None,
     strict: Strict = False,
 ) -> None:
-    """Learn one column of a table from the others, and write the model to a file."""
+    """Train a model to predict one column of a table, and write it to a file."""
     from rflaf.tabular import check_output, read_table, split_target
 
     require_skops()  # before the work, and not after it
@@ -89,6 +97,7 @@ def fit(
             task=task.value,
             loss=loss,
             drop=drop or (),
+            categorical=categorical or (),
             n_components=components or "auto",
             activation=activation,
             n_basis=basis_functions,

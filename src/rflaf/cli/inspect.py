@@ -20,10 +20,10 @@ SHOWN_COLUMNS = 20
 def inspect(
     model: ModelFile,
     png: Annotated[
-        Path | None, typer.Option(help="Write a picture of the activation to this file.")
+        Path | None, typer.Option(help="Also write a plot of the activation to this .png file.")
     ] = None,
 ) -> None:
-    """Show what a model file holds: parameters, scores, columns, the learned activation."""
+    """Show what is in a model file: parameters, scores, columns, the learned activation."""
     from rflaf.tabular import TableError, check_output
 
     if png is not None:
@@ -43,7 +43,7 @@ def inspect(
         # inputs of a table are listed above, by their own names
         lines = estimator.summary().splitlines()
         say("\n".join(lines[:-1] if isinstance(loaded, TableModel) else lines))
-    _draw(estimator.activation_)
+    _draw(estimator)
     if png is not None:
         with working("Drawing"):
             _write_picture(estimator, png)
@@ -62,18 +62,26 @@ def _describe_table(model: Any) -> None:
     shown = list(shares.items())[:SHOWN_COLUMNS]
     rows = [(name, model.columns[name], f"{share:.1%}") for name, share in shown]
     left = len(shares) - len(shown)
-    title = "Columns, by how far predictions move when an input is shuffled"
-    show_table(title + (f"; {left} more" if left else ""), ["column", "kind", "share"], rows)
+    title = "Importances: how far predictions move when a column is shuffled"
+    show_table(title + (f"; {left} more" if left else ""), ["column", "kind", "importance"], rows)
 
 
-def _draw(activation: Any) -> None:
+def _draw(estimator: Any) -> None:
+    """The activations of the members with the most weight, at one height and sign."""
     import numpy as np
 
-    low, high = activation.basis.grid
+    from rflaf.activation import alike
+    from rflaf.fitting import leading_team
+
+    members = getattr(estimator, "members_", None)
+    found = [estimator.activation_]
+    if members is not None:
+        found = alike([each.layer.activation for each in leading_team(members)])
+    low, high = found[0].basis.grid
     margin = (high - low) / 8
     z = np.linspace(low - margin, high + margin, 400)
-    say("\nσ(z)")
-    say(braille(z.tolist(), activation(z).tolist()))
+    say("\nσ(z)" + (f", {len(found)} members" if len(found) > 1 else ""))
+    say(braille(z.tolist(), *(each(z).tolist() for each in found)))
 
 
 def _write_picture(estimator: Any, path: Path) -> None:

@@ -29,27 +29,31 @@ class EffortName(str, Enum):
 
 
 TableFile = Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")]
-ModelFile = Annotated[Path, typer.Argument(help="A file that `rflaf fit` has written.")]
-Target = Annotated[str, typer.Option("--target", "-t", help="The column to learn.")]
+ModelFile = Annotated[Path, typer.Argument(help="Model file written by `rflaf fit`.")]
+Target = Annotated[str, typer.Option("--target", "-t", help="Column to predict.")]
 TaskOption = Annotated[
     TaskName,
-    typer.Option(help="auto: classes for strings, booleans, and at most 20 whole numbers."),
+    typer.Option(help="auto: classification for text, booleans and up to 20 distinct integers."),
 ]
 Drop = Annotated[
-    list[str] | None, typer.Option("--drop", help="A column to leave out. May be repeated.")
+    list[str] | None, typer.Option("--drop", help="Column to leave out. May be repeated.")
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option("--categorical", help="A column of categories, such as codes. May be repeated."),
 ]
 Missing = Annotated[
     list[str] | None,
     typer.Option(
-        "--missing", help="What stands for a missing value, such as '?'. May be repeated."
+        "--missing", help="Text that marks a missing value, such as '?'. May be repeated."
     ),
 ]
 Separator = Annotated[
     str | None,
     typer.Option(
         "--sep",
-        show_default="a comma, or what the first lines have in its place",
-        help="Between the fields of a CSV file.",
+        show_default="detected from the first lines",
+        help="Field separator of the CSV file.",
     ),
 ]
 Strict = Annotated[
@@ -58,9 +62,9 @@ Strict = Annotated[
 ]
 Components = Annotated[
     int | None,
-    typer.Option(min=1, show_default="as many as suit the rows", help="Random features."),
+    typer.Option(min=1, show_default="by the number of rows", help="Random features per member."),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all random draws.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
 
 
 def load_table_model(path: Path) -> Any:

@@ -20,12 +20,10 @@ class Constants(str, Enum):
 
 @app.command()
 def plan(
-    epsilon: Annotated[
-        float | None, typer.Option(help="The excess risk that sizes are wanted for.")
-    ] = None,
-    n: Annotated[int | None, typer.Option("-n", help="Samples.")] = None,
-    features: Annotated[int | None, typer.Option("-M", help="Random features.")] = None,
-    gaussians: Annotated[int | None, typer.Option("-N", help="Gaussians.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Target excess risk.")] = None,
+    n: Annotated[int | None, typer.Option("-n", help="Number of samples.")] = None,
+    features: Annotated[int | None, typer.Option("-M", help="Number of random features.")] = None,
+    gaussians: Annotated[int | None, typer.Option("-N", help="Number of Gaussians.")] = None,
     width: Annotated[float | None, typer.Option(help="Width of the Gaussians, h.")] = None,
     delta: Annotated[float, typer.Option(help="Probability of failure.")] = 0.1,
     sup_norm: Annotated[float, typer.Option(help="The target's largest |σ|.")] = 1.0,
@@ -34,7 +32,7 @@ def plan(
     radius: Annotated[float, typer.Option(help="R, which bounds √E[v(w)²].")] = 1.0,
     loss_lipschitz: Annotated[float, typer.Option(help="Lipschitz constant of the loss.")] = 1.0,
     constants: Annotated[
-        Constants, typer.Option(help="As printed in the paper, or the proofs without their slack.")
+        Constants, typer.Option(help="Constants as printed in the paper, or sharpened.")
     ] = Constants.paper,
 ) -> None:
     """What theory guarantees: sizes for a wanted excess risk, or the bound for given sizes.

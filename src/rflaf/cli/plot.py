@@ -9,13 +9,15 @@ _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 _EMPTY = 0x2800
 
 
-def braille(x: Sequence[float], y: Sequence[float], *, width: int = 60, height: int = 10) -> str:
-    """A curve in braille characters, with its range on the axes.
+def braille(x: Sequence[float], *curves: Sequence[float], width: int = 60, height: int = 10) -> str:
+    """Curves in braille characters, with their range on the axes.
 
     Parameters
     ----------
-    x, y : sequences of finite floats
-        x ascending.
+    x : sequence of finite floats
+        Ascending.
+    *curves : sequences of finite floats
+        The heights of each curve at x.
     width, height : int
         Characters; each has 2 × 4 dots.
 
@@ -29,20 +31,21 @@ def braille(x: Sequence[float], y: Sequence[float], *, width: int = 60, height: 
                 0        2
     """
     columns, rows = 2 * width, 4 * height
-    low, high = min(y), max(y)
+    low, high = min(map(min, curves)), max(map(max, curves))
     span = high - low or 1.0
     cells = [[_EMPTY] * width for _ in range(height)]
-    above = None
-    for column in range(columns):
-        value = _interpolate(x, y, x[0] + (x[-1] - x[0]) * column / (columns - 1))
-        row = round((high - value) / span * (rows - 1))
-        # join neighbours by a vertical line, so that steep parts have no gaps
-        start, stop = (row, row) if above is None else (min(above, row), max(above, row))
-        if stop > start:
-            start, stop = (start + 1, stop) if above == start else (start, stop - 1)
-        for at in range(start, stop + 1):
-            cells[at // 4][column // 2] |= _DOTS[column % 2][at % 4]
-        above = row
+    for y in curves:
+        above = None
+        for column in range(columns):
+            value = _interpolate(x, y, x[0] + (x[-1] - x[0]) * column / (columns - 1))
+            row = round((high - value) / span * (rows - 1))
+            # join neighbours by a vertical line, so that steep parts have no gaps
+            start, stop = (row, row) if above is None else (min(above, row), max(above, row))
+            if stop > start:
+                start, stop = (start + 1, stop) if above == start else (start, stop - 1)
+            for at in range(start, stop + 1):
+                cells[at // 4][column // 2] |= _DOTS[column % 2][at % 4]
+            above = row
     labels = [f"{high:>10.3g} ┤", *[" " * 11 + "│"] * (height - 2), f"{low:>10.3g} ┤"]
     lines = [label + "".join(map(chr, line)) for label, line in zip(labels, cells)]
     left, right = f"{x[0]:.3g}", f"{x[-1]:.3g}"

@@ -24,9 +24,9 @@ from rflaf.cli.options import (
 def predict(
     model: ModelFile,
     table: TableFile,
-    out: Annotated[
-        Path, typer.Option(help="The table to write: .csv, .csv.gz or .parquet.")
-    ] = Path("predictions.csv"),
+    out: Annotated[Path, typer.Option(help="Output file: .csv, .csv.gz or .parquet.")] = Path(
+        "predictions.csv"
+    ),
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Add a column for each class.")
     ] = False,
@@ -45,18 +45,18 @@ def predict(
     ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option("--keep", help="A column of the table to copy. May be repeated."),
+        typer.Option("--keep", help="Column of the table to copy. May be repeated."),
     ] = None,
     missing: Missing = None,
     sep: Separator = None,
     raw_text: Annotated[
         bool,
         typer.Option(
-            "--raw-text", help="Leave text that a spreadsheet runs as a formula as it is (CSV)."
+            "--raw-text", help="Do not escape text that a spreadsheet would run as a formula (CSV)."
         ),
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Write to --out even if that is the table or the model.")
+        bool, typer.Option("--force", help="Overwrite the table or the model if --out names it.")
     ] = False,
 ) -> None:
     """Predict the target of each row of a table, and write the predictions to a file.
@@ -70,7 +70,7 @@ def predict(
     try:
         check_output(out, inputs=() if force else (table, model))
     except TableError as error:
-        hint = " Give another --out, or --force." if "would be replaced" in str(error) else ""
+        hint = " Or give --force." if "is also the input" in str(error) else ""
         raise TableError(f"{error}{hint}") from None
     fitted = load_table_model(model)
     kept = keep or []

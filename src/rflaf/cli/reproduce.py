@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rflaf.cli.app import app
-from rflaf.cli.console import watched, working
+from rflaf.cli.console import complain, watched, working
 
 Names = Annotated[
     list[str], typer.Argument(help="table1 … table10, figure1 … figure3, or all.", metavar="NAME…")
@@ -20,17 +20,19 @@ Names = Annotated[
 def reproduce(
     targets: Names,
     datasets: Annotated[
-        str, typer.Option(help="Only these, separated by commas: protein,adult.")
+        str, typer.Option(help="Only these data sets, separated by commas: protein,adult.")
     ] = "",
     models: Annotated[
-        str, typer.Option(help="Only these, separated by commas: rflaf-rbf-16,rfmlp-relu.")
+        str, typer.Option(help="Only these models, separated by commas: rflaf-rbf-16,rfmlp-relu.")
     ] = "",
-    seeds: Annotated[int, typer.Option(min=1, max=10, help="How many of the paper's seeds.")] = 10,
-    protocol: Annotated[str, typer.Option(help="published, corrected or both.")] = "both",
-    jobs: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
-    out: Annotated[Path, typer.Option(help="The folder of the records.")] = Path("results"),
+    seeds: Annotated[int, typer.Option(min=1, max=10, help="Number of seeds.")] = 10,
+    protocol: Annotated[
+        str, typer.Option(help="Training protocol: published, corrected or both.")
+    ] = "both",
+    jobs: Annotated[int, typer.Option(min=1, help="Number of parallel runs.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for the records.")] = Path("results"),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few rows and epochs, one seed: does it work?")
+        bool, typer.Option("--quick", help="Smoke test: few rows and epochs, one seed.")
     ] = False,
 ) -> None:
     """Run what a table or figure of the paper needs, and print it beside the paper's numbers.
@@ -53,26 +55,32 @@ def reproduce(
         quick=quick,
     )
     store = Store(out)
-    _run(work.runs, store, jobs)
-    _measure(work.timings, store, quick)
-    if quick:
-        typer.echo(f"Quick runs show that all parts work, and no figure. Records: {store.path}")
-        return
+    absent = _run(work.runs, store, jobs) | _measure(work.timings, store, quick)
     for name in _wanted(targets):
         asked = {"datasets": _names(datasets), "models": _names(models)}
-        typer.echo("\n" + _formatted(name, store.read(), "text", **asked))
+        typer.echo("\n" + _formatted(name, store.read(), "text", quick=quick, **asked))
     figures = _wanted(targets, figures=True)
-    if figures:
+    if figures and not quick:
         _save_figures(store, figures, out)
     typer.echo(f"Records: {store.path}")
+    for message in sorted(absent):
+        complain(f"Data not available: {message}")
+    if absent:
+        raise typer.Exit(1)
 
 
 @app.command()
 def tables(
-    results: Annotated[Path, typer.Argument(help="A folder that `rflaf reproduce` has written.")],
-    names: Annotated[str, typer.Option("--tables", help="Only these: table1,table8.")] = "",
-    style: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="A file to write.")] = None,
+    results: Annotated[Path, typer.Argument(help="Folder written by `rflaf reproduce`.")],
+    names: Annotated[
+        str, typer.Option("--tables", help="Only these tables, separated by commas: table1,table8.")
+    ] = "",
+    style: Annotated[
+        str, typer.Option("--format", help="Output format: text, markdown, latex or csv.")
+    ] = "text",
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Output file; default: print.")
+    ] = None,
 ) -> None:
     """Print the paper's tables with ours beside them, from records."""
     from rflaf.paper.formats import FORMATS
@@ -94,8 +102,10 @@ def tables(
 
 @app.command()
 def report(
-    results: Annotated[Path, typer.Argument(help="A folder that `rflaf reproduce` has written.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="The page.")] = Path("report.html"),
+    results: Annotated[Path, typer.Argument(help="Folder written by `rflaf reproduce`.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="Output path; overwritten if it exists.")
+    ] = Path("report.html"),
 ) -> None:
     """Write one page with all tables, curves and figures; it needs no network."""
     from rflaf.paper.report import write_report
@@ -135,8 +145,8 @@ def _formatted(name: str, records: list[dict[str, Any]], style: str, **asked: An
     return FORMATS[style](make_table(name, known, **asked))
 
 
-def _run(specs: Any, store: Any, jobs: int) -> None:
-    """Do the runs, with a bar and the time left, and say once what data is missing."""
+def _run(specs: Any, store: Any, jobs: int) -> set[str]:
+    """Do the runs, with a bar and the time left. Returns what is said of data that is missing."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -145,7 +155,7 @@ def _run(specs: Any, store: Any, jobs: int) -> None:
 
     todo = missing(specs, store)
     if not todo:
-        return
+        return set()
     console = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, disable=not watched(console)) as bar:
@@ -158,16 +168,15 @@ def _run(specs: Any, store: Any, jobs: int) -> None:
                 console.print(f"{event.done}/{event.total} {event.spec.key}{left}", markup=False)
 
         skipped = run_all(todo, store, jobs=jobs, report=show)
-    for message in dict.fromkeys(event.message for event in skipped):
-        console.print(f"left out, data not available: {message}", markup=False)
+    return {event.message for event in skipped}
 
 
-def _measure(timings: Any, store: Any, quick: bool) -> None:
+def _measure(timings: Any, store: Any, quick: bool) -> set[str]:
     from rich.console import Console
 
     from rflaf.datasets import DataNotAvailable
 
-    console = Console(stderr=True)
+    console, absent = Console(stderr=True), set()
     for dataset, models in timings:
         from rflaf.paper.timing import measure_times
 
@@ -180,10 +189,11 @@ def _measure(timings: Any, store: Any, quick: bool) -> None:
 
                 measure_times(dataset, models, store, quick=quick, report=show)
         except DataNotAvailable as error:
-            console.print(f"left out, data not available: {error}", markup=False)
+            absent.add(str(error))
             continue
         for warning in caught:
             console.print(str(warning.message), markup=False)
+    return absent
 
 
 def _save_figures(store: Any, names: list[str], folder: Path) -> None:

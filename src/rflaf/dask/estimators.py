@@ -11,7 +11,6 @@ from dask import array as da
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from rflaf._version import DOCUMENTS
 from rflaf.dask.collections import is_dask, partition
 from rflaf.dask.partitions import PartitionRows
 from rflaf.distributions import Distribution
@@ -24,7 +23,6 @@ from rflaf.fitting import fit
 class DaskMixin:
     """Fits on the workers of a client; comes before an estimator among the bases."""
 
-    _doc_link_template = f"{DOCUMENTS}api/dask.html#{{estimator_module}}.{{estimator_name}}"
     _plain: type  # the estimator of one machine
     _client: Any = None
 
@@ -172,7 +170,7 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
         """
         if not self._is_lazy(X):
             return super().predict(X, return_std)
-        width = None if self.coef_.ndim == 1 else self.coef_.shape[1]
+        width = None if self.output_weights_.ndim == 1 else self.output_weights_.shape[1]
         prediction = self._lazily(X, "predict", self.dtype_, width)
         if not return_std:
             return prediction

@@ -193,7 +193,12 @@ def _authors(name: str) -> Entry:
 
 
 def _make_small(name: str) -> Dataset:
-    """The rows as scikit-learn has them."""
+    """The rows as scikit-learn, or the file here, has them."""
+    if name == "airfoil":
+        file = Path(__file__).with_name("airfoil.csv")
+        header = file.read_text(encoding="utf-8").partition("\n")[0].split(",")
+        rows = np.loadtxt(file, delimiter=",", skiprows=1)
+        return Dataset(rows[:, :-1], rows[:, -1], tuple(header[:-1]), is_number=np.ones(5, bool))
     from sklearn import datasets  # takes a while, and most sets do without
 
     if name == "friedman1":
@@ -206,9 +211,11 @@ def _make_small(name: str) -> Dataset:
 
 
 def _small() -> list[Entry]:
-    """Small sets that ship with scikit-learn, for demonstrations and tests."""
+    """Small sets that ship with scikit-learn or this package, for demonstrations and tests."""
     page = "https://scikit-learn.org/stable/datasets"
+    uci = "https://archive.ics.uci.edu/dataset/291/airfoil+self+noise"
     infos = [
+        Info("airfoil", "regression", 5, 1, "Noise of airfoils in a wind tunnel.", uci, (), 1503),
         Info("diabetes", "regression", 10, 1, "Progress of diabetes in a year.", page, (), 442),
         Info("friedman1", "regression", 10, 1, "Friedman's first function.", page, (), 2000),
         Info("digits", "classification", 64, 10, "Digits, 8 × 8 pixels.", page, (), 1797),

@@ -11,7 +11,7 @@ from rflaf.datasets.download import DownloadFailed, download
 from rflaf.datasets.readers import BadFile
 from rflaf.datasets.types import DataNotAvailable, Dataset, File, Info
 
-_WHOLE = 0.95  # of the published rows; some sets lose rows with gaps, or doubled ones
+_WHOLE = 0.95  # of the published rows; some sets lose rows with missing values, or doubled ones
 _ARRAYS_AS_THEY_ARE = {".bin", ".npy"}  # a copy of these would gain nothing
 
 

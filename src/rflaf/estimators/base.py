@@ -18,7 +18,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from rflaf._version import DOCUMENTS
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, Fixed, get_basis
 from rflaf.estimators import validation
@@ -57,8 +56,6 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
     """Common part of RFLAFRegressor and RFLAFClassifier."""
 
     # where the question mark in scikit-learn's HTML representation leads
-    _doc_link_module = "rflaf"
-    _doc_link_template = f"{DOCUMENTS}api/estimators.html#{{estimator_module}}.{{estimator_name}}"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
@@ -228,7 +225,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             "activation_": layer.activation,
             "metric_": layer.metric,
             "metric_kind_": layer.kind,
-            "coef_": first.coef,
+            "output_weights_": first.coef,
             "intercept_": first.intercept,
             "alpha_": first.alpha,
             "alpha_path_": fitted.alpha_path,
@@ -242,6 +239,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             "feature_importances_std_": np.linalg.norm(shares[1:], axis=0),
             "background_": fitted.background,
             "oof_score_": fitted.oof_score,
+            "oof_metrics_": fitted.oof_metrics,
             "outside_": fitted.outside,
             "effort_": fitted.effort,
             "left_out_": fitted.left_out,

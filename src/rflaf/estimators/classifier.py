@@ -43,8 +43,8 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     Attributes
     ----------
     classes_ : array
-    members_, activation_, coef_, intercept_, metric_, metric_kind_, input_form_, components_,
-    alpha_, alpha_path_, form_path_, history_, n_iter_, n_samples_fit_, grid_coverage_,
+    members_, activation_, output_weights_, intercept_, metric_, metric_kind_, input_form_,
+    components_, alpha_, alpha_path_, form_path_, history_, n_iter_, n_samples_fit_, grid_coverage_,
     feature_importances_, feature_importances_std_, background_, effort_, left_out_
         As for RFLAFRegressor. With two classes there is one output, the log-odds of the second.
     oof_prediction_ : array, n × C, or None
@@ -53,6 +53,9 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         keep.
     oof_score_ : float
         Accuracy on rows by the members that have not seen them, with the rows' own weights.
+    oof_metrics_ : dict
+        Log-loss, ROC AUC, average precision and accuracy of the same predictions: for each the
+        value of the model, and that of a model which always predicts the shares of the classes.
     temperature_ : float
         What scores were divided by, for the cross-entropy of these rows.
 

@@ -13,7 +13,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf import fused
-from rflaf._version import DOCUMENTS
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, Fixed
 from rflaf.fitting.budget import check_projection
@@ -54,8 +53,6 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     (50, 20)
     """
 
-    _doc_link_module = "rflaf"
-    _doc_link_template = f"{DOCUMENTS}api/estimators.html#{{estimator_module}}.{{estimator_name}}"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "activation": [StrOptions(set(FIXED_ACTIVATIONS)), Activation],

@@ -112,9 +112,9 @@ class InspectionMixin:
 
         Parameters
         ----------
-        columns : list of int, optional
-            Of the inputs, into which the columns of a frame have been turned. By default six of
-            the most important columns.
+        columns : list of str or int, optional
+            Names of inputs, or their numbers: those into which the columns of a frame have been
+            turned. By default six of the most important columns.
         axes : list of Axes, optional
             One per column.
 
@@ -132,9 +132,11 @@ class InspectionMixin:
         if columns is None:
             order = np.argsort(-self.feature_importances_[origin], kind="stable")
             columns = [j for j in order.tolist() if j in cut][:6]
-        unknown = sorted(set(columns) - set(cut.tolist()))
+        columns = [names.index(j) if j in names else j for j in columns]
+        unknown = [j for j in columns if j not in cut.tolist()]
         if unknown:
-            raise ValueError(f"'columns' must be cut into bins: {cut.tolist()}. Got {unknown}.")
+            known = [names[j] for j in cut]
+            raise ValueError(f"'columns' must be cut into bins: {known}. Got {unknown}.")
         if axes is None:
             from matplotlib import pyplot
 
@@ -146,6 +148,7 @@ class InspectionMixin:
             edges = np.unique(np.concatenate([edges for edges, _ in curves]))
             ax.plot(edges, np.mean([np.interp(edges, *curve) for curve in curves], axis=0))
             ax.set_xlabel(names[j])
+            ax.set_ylabel("learned scale, summed")
         return axes
 
     def _input_names(self) -> tuple[list[str], NDArray[np.intp]]:
@@ -343,8 +346,8 @@ class InspectionMixin:
         if losses:
             edge = max(1, len(losses) // 10)
             lines.append(
-                f"  learned in     {model.n_iter_} steps; held-out loss of the sketches "
-                f"{np.mean(losses[:edge]):.4g} -> {np.mean(losses[-edge:]):.4g}"
+                f"  learned in     {model.n_iter_} steps; validation loss on subsamples: "
+                f"first {np.mean(losses[:edge]):.4g}, last {np.mean(losses[-edge:]):.4g}"
             )
         names = getattr(self, "feature_names_in_", None)
         shares, spread = self.feature_importances_, self.feature_importances_std_
@@ -353,7 +356,7 @@ class InspectionMixin:
             f"{f' ± {spread[i]:.0%}' if spread.any() else ''}"
             for i in np.argsort(shares)[::-1][:5]
         )
-        return "\n".join([*lines, f"  inputs         {shown}"])
+        return "\n".join([*lines, f"  importances    {shown}"])
 
     def _constraints(self) -> list[str]:
         """The monotone columns, in words."""
@@ -372,7 +375,11 @@ class InspectionMixin:
         count = f"{members} member{'s' if members > 1 else ''}"
         if not np.isfinite(score):
             return f"{count}, no rows held out"
-        return f"oof {self.loss_.score_name} {score:.2f} ({count})"
+        metrics = getattr(self, "oof_metrics_", {})
+        if not metrics:
+            return f"oof {self.loss_.score_name} {score:.2f} ({count})"
+        each = [f"{name} {ours:.3g} ({other:.3g})" for name, (ours, other) in metrics.items()]
+        return f"oof {', '.join(each)}; in brackets: class shares alone ({count})"
 
     def report(
         self,

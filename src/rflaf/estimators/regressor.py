@@ -131,7 +131,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         unless they say otherwise.
     activation_ : Activation
         The learned sigma: call it, plot it, compile it.
-    coef_ : array, M or M × C
+    output_weights_ : array, M or M × C
     intercept_ : float or array of C
     metric_ : array, d' × d' or d'
         L, for inputs in their form.
@@ -316,7 +316,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         oof = spread_rows(fitted.oof_scores, fitted.sample_numbers, fitted.rows_seen)
         noise = fitted.noise
         return {
-            "coef_": first.coef[:, 0] if single else first.coef,
+            "output_weights_": first.coef[:, 0] if single else first.coef,
             "intercept_": float(first.intercept[0]) if single else first.intercept,
             "noise_": float(noise[0]) if single and noise is not None else noise,
             "spread_": fitted.spread,

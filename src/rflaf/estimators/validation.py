@@ -83,7 +83,7 @@ class InputCheck:
     fitted : estimator, optional
         One whose columns are asked for from the first row on.
     categorical_features : "from_dtype", array-like or None
-        For an encoder of columns that are no numbers, or have gaps.
+        For an encoder of columns that are no numbers, or have missing values.
     """
 
     def __init__(

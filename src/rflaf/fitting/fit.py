@@ -73,6 +73,8 @@ class Fit:
         member has.
     oof_score : float
         How good these are, as the loss measures it.
+    oof_metrics : dict
+        More measures of them by name: the model's and the best constant's.
     temperature : float
         What scores were divided by.
     sample_numbers : array of int
@@ -102,6 +104,7 @@ class Fit:
     form_path: list[dict[str, Any]]
     oof_scores: Array
     oof_score: float
+    oof_metrics: dict[str, tuple[float, float]]
     temperature: float
     sample_numbers: Array
     noise: Array | None
@@ -167,6 +170,7 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
             form_path=learned.form_path,
             oof_scores=learned.in_units,
             oof_score=_score(learned.scores / temperature, task, given.weights),
+            oof_metrics=_metrics(learned.scores / temperature, task, given.weights),
             temperature=temperature,
             sample_numbers=sample.numbers,
             noise=noise,
@@ -265,6 +269,14 @@ def _score(scores: Array, task: Task, weights: Array) -> float:
     if not seen.any():
         return float("nan")
     return task.loss.score(scores[seen], task.sample.y[seen], weights[seen])
+
+
+def _metrics(scores: Array, task: Task, weights: Array) -> dict[str, tuple[float, float]]:
+    """More measures of the same; none where there are no such scores."""
+    seen = np.isfinite(scores[:, 0])
+    if not seen.any():
+        return {}
+    return task.loss.metrics(scores[seen], task.sample.y[seen], weights[seen])
 
 
 def _spread(learned: _Learned) -> tuple[Array | None, Spread | None]:

@@ -7,7 +7,15 @@ before. Other parts of the package use the names below, and no module of this fo
 from rflaf.fused.binned import BinnedMatrix, Bins
 from rflaf.fused.blas import capsule_address
 from rflaf.fused.chunks import for_each, split_rows
-from rflaf.fused.cpu import Readout, adjoint, apply, predict, predict_inputs, slope
+from rflaf.fused.cpu import (
+    Readout,
+    adjoint,
+    apply,
+    cache_folder,
+    predict,
+    predict_inputs,
+    slope,
+)
 from rflaf.fused.gradients import (
     Tables,
     apply_tables,
@@ -49,6 +57,7 @@ __all__ = [
     "apply",
     "apply_tables",
     "basis_layout",
+    "cache_folder",
     "capsule_address",
     "cell_sums",
     "combine_splines",

@@ -79,7 +79,7 @@ class Bins:
 
         x = np.ascontiguousarray(x, np.float64)
         place = np.empty((len(x), len(self.columns)), np.int32)
-        part = np.empty(place.shape, dtype)
+        part = np.empty(place.shape)
 
         def task(rows: slice) -> None:
             some = flat(x[rows]), x.shape[1], self.columns, self.starts, self.edges
@@ -87,7 +87,7 @@ class Bins:
             jit_bins.locate(*some, *out, rows.stop - rows.start)
 
         for_all_rows(task, place.shape, CHUNK)
-        return place, part
+        return place, part.astype(dtype, copy=False)
 
     def table(self, w: Array) -> Array:
         """Sums over the rows of W, one for each bin, up to each edge; columns of zeros behind."""

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from scipy.linalg import cython_blas, cython_lapack
 
 _LETTERS = np.frombuffer(b"NTL", np.uint8)
-_NUMBERS = {kind: np.array([0, 1], kind) for kind in (np.float32, np.float64, np.int32)}
+_NUMBERS = {kind: np.array([0, 1], kind) for kind in (np.float32, np.float64)}
 # letters, C ints and floats, the last by Cython's names for them
 _KNOWN = re.compile(r"(char|int|float|double|__pyx_t_\w+_[sd]) \*")
 
 
 @lru_cache(maxsize=2)
-def addresses(dtype: np.dtype[Any]) -> NDArray[np.int64]:
+def addresses(dtype: np.dtype[Any]) -> NDArray[np.uint64]:
     """What `jit_blas` wants: products in a precision, factors in float64, letters and numbers."""
     letter = "s" if dtype == np.float32 else "d"
     found = [capsule_address(cython_blas, letter + name) for name in ("gemm", "gemv", "syrk")]
@@ -25,7 +25,7 @@ def addresses(dtype: np.dtype[Any]) -> NDArray[np.int64]:
     found += [_LETTERS[k:].ctypes.data for k in range(3)]
     numbers = _NUMBERS[dtype.type]
     found += [numbers[k:].ctypes.data for k in range(2)]
-    return np.array([*found, _NUMBERS[np.int32][1:].ctypes.data], np.int64)
+    return np.array(found, np.uint64)
 
 
 def capsule_address(module: Any, name: str) -> int:

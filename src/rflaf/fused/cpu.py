@@ -217,6 +217,13 @@ def adjoint(sigma: Sigma, z: Any, upstream: Upstream) -> Float64:
     return sigma.layout.pull_back(moments.sum(axis=0), tails.sum(axis=0))
 
 
+def cache_folder() -> str:
+    """The folder where compiled kernels are kept, or "" where none can be written."""
+    from rflaf.fused.jit import apply_rows
+
+    return apply_rows.stats.cache_path or ""
+
+
 def _apply_matrix(sigma: Sigma, z: Array, out: Array) -> None:
     if isinstance(sigma, Direct):
 

@@ -157,11 +157,13 @@ class HeldOut:
         self, side: _Side, rows: slice, left: Array, right: Array, *sums: Any
     ) -> None:
         from rflaf.fused.jit_ridge import add_cell_sums
+        from rflaf.fused.jit_vectors import COPIES
 
         m, table = self._m, self._sigma.in_dtype(_SINGLE)
         rank = len(right) // m
         z, factor = (x[rows.start * k : rows.stop * k] for x, k in ((side.z, m), (left, rank)))
-        add_cell_sums(z, m, *table, factor, right, *sums)
+        own = np.empty((len(sums[0]), COPIES, 4), np.float32)
+        add_cell_sums(z, m, *table, factor, right, own, *sums)
 
 
 class _Side(NamedTuple):

@@ -14,39 +14,42 @@ that is empty, the product of `left` (n × C) and `right` (C × M).
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import numpy as np
 from numba import njit
 
-from rflaf.fused.jit_cache import ForgivingCache, uninterrupted
+from rflaf.fused.jit_cache import ForgivingCache, NoCache, uninterrupted
+from rflaf.fused.jit_memory import clear, upstream_run, zeros
 from rflaf.fused.jit_vectors import (
-    both_group,
-    both_one,
-    evaluate_group,
-    evaluate_one,
-    lanes_of,
-    locate_group,
-    locate_one,
-    prefetch,
-    slope_group,
-    slope_one,
-    spread_group,
-    spread_one,
+    both_run,
+    continue_tails,
+    evaluate_run,
+    locate_run,
+    slope_run,
+    spread_run,
+    tail_sums,
+    unpacked,
 )
 
 TILE = 512  # elements of scratch, which stay in the first-level cache
-_OPTIONS = {"nogil": True, "fastmath": {"contract", "nsz", "reassoc"}, "error_model": "numpy"}
-inlined = njit(**_OPTIONS, forceinline=True)  # for runs: a call costs as much as some 50 elements
+_OPTIONS = {
+    "nogil": True,
+    "fastmath": {"contract", "nsz", "reassoc"},
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,  # Python alone calls a kernel
+}
+internal = njit(**_OPTIONS, no_cpython_wrapper=True)  # parts of kernels, which alone call them
+inlined = njit(**_OPTIONS, no_cpython_wrapper=True, forceinline=True)  # and whose calls cost time
 
 
 def compiled(function):
     """njit, safe from Ctrl-C, and kept on disk where some folder can be written."""
     dispatcher = njit(**_OPTIONS)(function)
     dispatcher.compile = uninterrupted(dispatcher.compile)
-    with suppress(RuntimeError):  # "no locator available": read-only install, no cache folder
-        # as njit's `cache` does with its own; there is no public way to give it another
+    # as njit's `cache` does with its own; there is no public way to give it another
+    try:
         dispatcher._cache = ForgivingCache(function)
+    except RuntimeError:  # "no locator available": read-only install, no cache folder
+        dispatcher._cache = NoCache()
     return dispatcher
 
 
@@ -54,149 +57,16 @@ def compiled(function):
 
 
 @inlined
-def _unpack(f):
-    return f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]
-
-
-@inlined
-def _scratch(length, dtype):
-    """For the rows of the table and the places in them of a run of elements."""
-    return np.empty(length, np.int32), np.empty(length, dtype)
-
-
-@inlined
-def _locate_run(z, i, count, frame, starts, s, rows, t):
-    lanes = lanes_of(z)
-    k = 0
-    while k + lanes <= count:
-        locate_group(z, i + k, frame, starts, s + k, rows, t, k)
-        k += lanes
-    while k < count:
-        locate_one(z, i + k, frame, starts, s + k, rows, t, k)
-        k += 1
-
-
-@inlined
-def _evaluate_run(rows, t, count, cells, out, o):
-    lanes = lanes_of(t)
-    k = 0
-    while k + lanes <= count:
-        evaluate_group(rows, t, k, cells, out, o + k)
-        k += lanes
-    while k < count:
-        evaluate_one(rows, t, k, cells, out, o + k)
-        k += 1
-
-
-@inlined
-def _evaluate_fetching_run(rows, t, count, cells, out, o, z, coming):
-    """`_evaluate_run` while z[coming...] is on its way from memory.
-
-    Rows of a batch lie anywhere, so that the processor does not foresee which is next. Asked for
-    all at once, they would keep other reads waiting.
-    """
-    lanes = lanes_of(t)
-    k = 0
-    while k + lanes <= count:
-        prefetch(z, coming + k)
-        evaluate_group(rows, t, k, cells, out, o + k)
-        k += lanes
-    while k < count:
-        evaluate_one(rows, t, k, cells, out, o + k)
-        k += 1
-
-
-@inlined
-def _spread_run(rows, t, count, g, gi, moments):
-    lanes = lanes_of(t)
-    k = 0
-    while k + lanes <= count:
-        spread_group(rows, t, k, g, gi + k, moments)
-        k += lanes
-    while k < count:
-        spread_one(rows, t, k, g, gi + k, moments)
-        k += 1
-
-
-@inlined
-def _slope_run(z, i, rows, t, count, cells, frame, g, out, o):
-    """g sigma'(z) of elements that are located; `out` may be z."""
-    lanes = lanes_of(z)
-    k = 0
-    while k + lanes <= count:
-        slope_group(z, i + k, rows, t, k, cells, frame, g, out, o + k)
-        k += lanes
-    while k < count:
-        slope_one(z, i + k, rows, t, k, cells, frame, g, out, o + k)
-        k += 1
-
-
-@inlined
 def _gradient_run(rows, t, count, cells, frame, g, gi, moments, out, o):
     """Moments and, unless `out` is empty, slopes."""
-    if not out.size:
-        _spread_run(rows, t, count, g, gi, moments)
-        return
-    lanes = lanes_of(t)
-    k = 0
-    while k + lanes <= count:
-        both_group(rows, t, k, cells, frame, g, gi + k, moments, out, o + k)
-        k += lanes
-    while k < count:
-        both_one(rows, t, k, cells, frame, g, gi + k, moments, out, o + k)
-        k += 1
-
-
-@inlined
-def _apply_run(z, i, count, cells, frame, rows, t, out, o):
-    """sigma(z), up to a tile of it."""
-    _locate_run(z, i, count, frame, None, 0, rows, t)
-    _evaluate_run(rows, t, count, cells, out, o)
-    _continue_tails(z, i, count, frame, out, o)
-
-
-@inlined
-def _continue_tails(z, i, count, frame, out, o):
-    """Linear tails, to which the cubics gave the edge's value."""
-    if frame[6] != 0 or frame[7] != 0:
-        for k in range(count):
-            if z[i + k] < frame[0]:
-                out[o + k] += frame[6] * (z[i + k] - frame[0]) if frame[6] != 0 else 0
-            elif z[i + k] > frame[1]:
-                out[o + k] += frame[7] * (z[i + k] - frame[1]) if frame[7] != 0 else 0
+    if out.size:
+        both_run(rows, t, count, cells, frame, g, gi, moments, out, o)
+    else:
+        spread_run(rows, t, count, g, gi, moments)
 
 
 # Loops go over slices from index 0: an index that numba cannot prove positive is checked for being
 # negative, element by element, and the loop is not vectorised.
-
-
-@inlined
-def _upstream_run(dense, dense_stride, left, right, width, r, j, count, g):
-    if dense.size:
-        row = dense[r * dense_stride + j :]
-        for k in range(count):
-            g[k] = row[k]
-        return
-    rank = right.size // width
-    for c in range(rank):
-        row = right[c * width + j : c * width + j + count]
-        factor = left[r * rank + c]
-        if c == 0:
-            for k in range(count):
-                g[k] = factor * row[k]
-        else:
-            for k in range(count):
-                g[k] += factor * row[k]
-
-
-@inlined
-def _tail_sums(z, i, count, frame, g, tails):
-    if tails.size:  # linear tails alone need these sums
-        for k in range(count):
-            if z[i + k] < frame[0]:
-                tails[0] += g[k] * (z[i + k] - frame[0])
-            elif z[i + k] > frame[1]:
-                tails[1] += g[k] * (z[i + k] - frame[1])
 
 
 @inlined
@@ -214,77 +84,81 @@ def _dot_run(scratch, count, right, width, j, total):
 
 @compiled
 def apply_rows(z, stride, width, cells, frame, out, out_stride, n):
-    f = _unpack(frame)
-    rows, t = _scratch(TILE, z.dtype)
+    f = unpacked(frame)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
     for r in range(n):
         for j in range(0, width, TILE):
             count, i, o = min(TILE, width - j), r * stride + j, r * out_stride + j
-            _apply_run(z, i, count, cells, f, rows, t, out, o)
+            locate_run(z, i, count, f, None, 0, rows, t)
+            evaluate_run(rows, t, count, cells, out, o, None, 0)
+            continue_tails(z, i, count, f, out, o)
 
 
 @compiled
 def slope_rows(
     z, stride, width, cells, frame, dense, dense_stride, left, right, out, out_stride, n
 ):
-    f = _unpack(frame)
-    g = np.empty(TILE, z.dtype)
-    rows, t = _scratch(TILE, z.dtype)
+    f = unpacked(frame)
+    g = zeros(TILE, z.dtype)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
     for r in range(n):
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
-            _upstream_run(dense, dense_stride, left, right, width, r, j, count, g)
+            upstream_run(dense, r * dense_stride + j, left, r, right, width, j, count, g)
             i = r * stride + j
-            _locate_run(z, i, count, f, None, 0, rows, t)
-            _slope_run(z, i, rows, t, count, cells, f, g, out, r * out_stride + j)
+            locate_run(z, i, count, f, None, 0, rows, t)
+            slope_run(z, i, rows, t, count, cells, f, g, out, r * out_stride + j)
 
 
 @compiled
 def spread_rows(z, stride, width, frame, dense, dense_stride, left, right, moments, tails, n):
     """Add the sums of g, gt, gt², gt³ over the cells to `moments`, those of tails to `tails`."""
-    f = _unpack(frame)
-    g = np.empty(TILE, z.dtype)
-    rows, t = _scratch(TILE, z.dtype)
+    f = unpacked(frame)
+    g = zeros(TILE, z.dtype)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
     for r in range(n):
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
-            _upstream_run(dense, dense_stride, left, right, width, r, j, count, g)
+            upstream_run(dense, r * dense_stride + j, left, r, right, width, j, count, g)
             i = r * stride + j
-            _locate_run(z, i, count, f, None, 0, rows, t)
-            _spread_run(rows, t, count, g, 0, moments)
-            _tail_sums(z, i, count, f, g, tails)
+            locate_run(z, i, count, f, None, 0, rows, t)
+            spread_run(rows, t, count, g, 0, moments)
+            tail_sums(z, i, count, f, g, tails)
 
 
-@compiled
+@internal
 def backward_rows(z, width, cells, frame, left, right, sums, tails, n):
     """`slope_rows` and `spread_rows` in one; g sigma'(z) takes the place of z.
 
     The upstream matrix g is `left` times `right`. `sums` has `COPIES` of each row of four, in z's
     precision.
     """
-    f = _unpack(frame)
-    g = np.empty(TILE, z.dtype)
-    rows, t = _scratch(TILE, z.dtype)
+    f = unpacked(frame)
+    g = zeros(TILE, z.dtype)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
     for r in range(n):
         for j in range(0, width, TILE):
             count, i = min(TILE, width - j), r * width + j
-            _upstream_run(g[:0], 0, left, right, width, r, j, count, g)
-            _locate_run(z, i, count, f, None, 0, rows, t)
-            _spread_run(rows, t, count, g, 0, sums)
-            _tail_sums(z, i, count, f, g, tails)
-            _slope_run(z, i, rows, t, count, cells, f, g, z, i)
+            upstream_run(None, 0, left, r, right, width, j, count, g)
+            locate_run(z, i, count, f, None, 0, rows, t)
+            spread_run(rows, t, count, g, 0, sums)
+            tail_sums(z, i, count, f, g, tails)
+            slope_run(z, i, rows, t, count, cells, f, g, z, i)
 
 
 @compiled
 def predict_rows(z, stride, width, cells, frame, right, out, n):
-    f = _unpack(frame)
-    scratch = np.empty(TILE, z.dtype)
-    rows, t = _scratch(TILE, z.dtype)
-    total = np.empty(out.shape[1], np.float64)
+    f = unpacked(frame)
+    scratch = zeros(TILE, z.dtype)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
+    total = zeros(out.shape[1], np.float64)
     for r in range(n):
-        total[:] = 0
+        clear(total)
         for j in range(0, width, TILE):
-            count = min(TILE, width - j)
-            _apply_run(z, r * stride + j, count, cells, f, rows, t, scratch, 0)
+            count, i = min(TILE, width - j), r * stride + j
+            locate_run(z, i, count, f, None, 0, rows, t)
+            evaluate_run(rows, t, count, cells, scratch, 0, None, 0)
+            continue_tails(z, i, count, f, scratch, 0)
             _dot_run(scratch, count, right, width, j, total)
         for c in range(total.size):
             out[r, c] = total[c]
@@ -298,15 +172,15 @@ def predict_rows(z, stride, width, cells, frame, right, out, n):
 
 @compiled
 def own_apply_rows(z, width, first, stop, together, starts, cells, frame, out, n):
-    f = _unpack(frame)
-    rows, t = _scratch(TILE, z.dtype)
+    f = unpacked(frame)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
     for b in range(first, stop, together):
         end = min(b + together, stop)
         for r in range(n):
             for j in range(b, end, TILE):
                 i, count = r * width + j, min(TILE, end - j)
-                _locate_run(z, i, count, f, starts, j - first, rows, t)
-                _evaluate_run(rows, t, count, cells, out, i)
+                locate_run(z, i, count, f, starts, j - first, rows, t)
+                evaluate_run(rows, t, count, cells, out, i, None, 0)
 
 
 @compiled
@@ -315,14 +189,14 @@ def gradient_rows(z, width, first, stop, together, starts, cells, frame, dense, 
 
     The sums are in z's precision: few elements go into each.
     """
-    f = _unpack(frame)
-    rows, t = _scratch(TILE, z.dtype)
+    f = unpacked(frame)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
     for b in range(first, stop, together):
         end = min(b + together, stop)
         for r in range(n):
             for j in range(b, end, TILE):
                 i, count = r * width + j, min(TILE, end - j)
-                _locate_run(z, i, count, f, starts, j - first, rows, t)
+                locate_run(z, i, count, f, starts, j - first, rows, t)
                 _gradient_run(rows, t, count, cells, f, dense, i, moments, out, i)
 
 
@@ -348,16 +222,16 @@ def readout_rows(z, order, width, cells, frame, right, phi, out):
     for r in range(order.size):
         if not 0 <= order[r] < z.size // width:
             return False
-    f = _unpack(frame)
-    rows, t = _scratch(TILE, z.dtype)
-    total = np.empty(out.shape[1], np.float64)
+    f = unpacked(frame)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
+    total = zeros(out.shape[1], np.float64)
     for r in range(order.size):
-        total[:] = 0
+        clear(total)
         for j in range(0, width, TILE):
             count, o = min(TILE, width - j), r * width + j
-            _locate_run(z, order[r] * width + j, count, f, None, 0, rows, t)
+            locate_run(z, order[r] * width + j, count, f, None, 0, rows, t)
             coming = order[min(r + 1, order.size - 1)] * width + j
-            _evaluate_fetching_run(rows, t, count, cells, phi, o, z, coming)
+            evaluate_run(rows, t, count, cells, phi, o, z, coming)
             _dot_run(phi[o:], count, right, width, j, total)
         for c in range(total.size):
             out[r, c] = total[c]
@@ -367,12 +241,12 @@ def readout_rows(z, order, width, cells, frame, right, phi, out):
 @compiled
 def readout_gradient_rows(z, order, width, cells, frame, left, right, moments, out):
     """As `gradient_rows`, for the upstream matrix `left` (n × C) times `right` (C × M)."""
-    f = _unpack(frame)
-    g = np.empty(TILE, z.dtype)
-    rows, t = _scratch(TILE, z.dtype)
+    f = unpacked(frame)
+    g = zeros(TILE, z.dtype)
+    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
     for r in range(order.size):
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
-            _upstream_run(g[:0], 0, left, right, width, r, j, count, g)
-            _locate_run(z, order[r] * width + j, count, f, None, 0, rows, t)
+            upstream_run(None, 0, left, r, right, width, j, count, g)
+            locate_run(z, order[r] * width + j, count, f, None, 0, rows, t)
             _gradient_run(rows, t, count, cells, f, g, 0, moments, out, r * width + j)

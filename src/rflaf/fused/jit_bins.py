@@ -1,19 +1,22 @@
 """The loops of `binned`, in numba. Matrices are flat, row after row; nothing is checked here.
 
 Sums up to edges have rows of `padded` numbers, a multiple of BLOCK: loops over that many have no
-rest, which takes as long as the rest of the loop otherwise. Indices that cannot be negative are
-unsigned, or numba looks at each of them.
+rest, which takes as long as the rest of the loop otherwise.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
-from rflaf.fused.jit import compiled, inlined
+from rflaf.fused.jit import compiled
+from rflaf.fused.jit_memory import clear, zeros
+from rflaf.fused.jit_vectors import splat
 
 BLOCK = 32
 TILE, ROWS = 256, 64  # columns of W and rows at once, which stay in the second-level cache
-U = np.uint64
 
 
 @compiled
@@ -53,84 +56,120 @@ def add_up(w, width, padded, starts, mean, scale, table):
                 now[k] = below[k] + factor * row[k]
 
 
-@inlined
-def _add_between(table, at, padded, share, count, z):
-    """Add what lies between two edges, of which the lower one has its sums at `at`."""
-    low, high = U(at), U(at) + U(padded)
-    for start in range(0, count, BLOCK):
-        for k in range(BLOCK):
-            i = U(start) + U(k)
-            z[i] += table[low + i] + share * (table[high + i] - table[low + i])
+class _Blocks:
+    """BLOCK numbers at once, of arrays of one type, inside an intrinsic."""
+
+    def __init__(self, context, builder, dtype, index):
+        self.context, self.b, self.index = context, builder, index
+        self.vector = ir.VectorType(context.get_value_type(dtype), BLOCK)
+        self.align = dtype.bitwidth // 8
+
+    def pointer(self, array_type, array, at):
+        data = self.context.make_array(array_type)(self.context, self.b, array).data
+        place = self.b.gep(data, [self.b.add(at, self.index)])
+        return self.b.bitcast(place, self.vector.as_pointer())
+
+    def load(self, *place):
+        value = self.b.load(self.pointer(*place))
+        value.align = self.align
+        return value
+
+    def store(self, value, *place):
+        self.b.store(value, self.pointer(*place)).align = self.align
+
+    def splat(self, number):
+        return splat(self.b, number, BLOCK)
 
 
-@inlined
-def _add_two(table, at, other, padded, share, other_share, count, z):
-    """The same for two columns at once, so that z is loaded and stored half as often."""
-    low, high = U(at), U(at) + U(padded)
-    low2, high2 = U(other), U(other) + U(padded)
-    for start in range(0, count, BLOCK):
-        for k in range(BLOCK):
-            i = U(start) + U(k)
-            one = table[low + i] + share * (table[high + i] - table[low + i])
-            two = table[low2 + i] + other_share * (table[high2 + i] - table[low2 + i])
-            z[i] += one + two
+def _for_blocks(context, builder, dtype, count, step):
+    nothing, size = ir.Constant(count.type, 0), ir.Constant(count.type, BLOCK)
+    with cgutils.for_range_slice(builder, nothing, count, size, count.type) as (index, _):
+        step(_Blocks(context, builder, dtype, index))
+    return context.get_dummy_value()
 
 
-@inlined
-def _add_plain(values, at, columns, w, padded, j, count, z):
-    """Add the columns that are not cut, times their rows of W; two at once, too."""
-    for c in range(0, columns // 2 * 2, 2):
-        x, y = values[at + c], values[at + c + 1]
-        row, next_row = U(c * padded + j), U((c + 1) * padded + j)
-        for start in range(0, count, BLOCK):
-            for k in range(BLOCK):
-                i = U(start) + U(k)
-                z[i] += x * w[row + i] + y * w[next_row + i]
-    if columns % 2:
-        x, row = values[at + columns - 1], U((columns - 1) * padded + j)
-        for start in range(0, count, BLOCK):
-            for k in range(BLOCK):
-                i = U(start) + U(k)
-                z[i] += x * w[row + i]
+@intrinsic
+def _add_rows(typing, table, starts, padded, factors, count, z):
+    """Add a row of the table times a factor to z for each of one or two `starts`.
+
+    Where `padded` is a number, what is added is what lies between the row and the next, which has
+    come a share of the way: the factor. Two rows at once load and store z half as often.
+    """
+    between = padded != types.none
+
+    def code(context, builder, signature, args):
+        def step(blocks):
+            terms = []
+            for k in range(len(starts)):
+                start, factor = (builder.extract_value(args[a], k) for a in (1, 3))
+                row = blocks.load(table, args[0], start)
+                if between:
+                    high = blocks.load(table, args[0], builder.add(start, args[2]))
+                    part = builder.fmul(blocks.splat(factor), builder.fsub(high, row))
+                    terms.append(builder.fadd(row, part))
+                else:
+                    terms.append(builder.fmul(blocks.splat(factor), row))
+            total = terms[0] if len(terms) == 1 else builder.fadd(*terms)
+            at = z, args[5], ir.Constant(args[4].type, 0)
+            blocks.store(builder.fadd(blocks.load(*at), total), *at)
+
+        return _for_blocks(context, builder, z.dtype, args[4], step)
+
+    return types.void(table, starts, padded, factors, types.intp, z), code
 
 
 @compiled
 def project(values, plain, place, part, columns, w, table, width, padded, out, stride, n):
     """X W for rows with `plain` columns that are not cut and `columns` that are."""
-    z = np.empty(TILE, out.dtype)
+    z = zeros(TILE, out.dtype)
     for start in range(0, n, ROWS):
         for j in range(0, padded, TILE):
             count = min(TILE, padded - j)
             for r in range(start, min(start + ROWS, n)):
-                z[:] = 0
-                _add_plain(values, r * plain, plain, w, padded, j, count, z)
-                at = r * columns
+                clear(z)
+                x, at = r * plain, r * columns
+                for c in range(0, plain // 2 * 2, 2):
+                    starts, factors = (
+                        (c * padded + j, (c + 1) * padded + j),
+                        (values[x + c], values[x + c + 1]),
+                    )
+                    _add_rows(w, starts, None, factors, count, z)
+                if plain % 2:
+                    c = plain - 1
+                    _add_rows(w, (c * padded + j,), None, (values[x + c],), count, z)
                 for c in range(at, at + columns // 2 * 2, 2):
-                    a, b = place[c] * padded + j, place[c + 1] * padded + j
-                    _add_two(table, a, b, padded, part[c], part[c + 1], count, z)
+                    starts = place[c] * padded + j, place[c + 1] * padded + j
+                    _add_rows(table, starts, padded, (part[c], part[c + 1]), count, z)
                 if columns % 2:
-                    last = at + columns - 1
-                    _add_between(table, place[last] * padded + j, padded, part[last], count, z)
+                    c = at + columns - 1
+                    _add_rows(table, (place[c] * padded + j,), padded, (part[c],), count, z)
                 row = out[r * stride + j : r * stride + min(j + count, width)]
                 for k in range(row.size):
                     row[k] = z[k]
 
 
-@inlined
-def _share_out(z, share, at, padded, count, sums):
-    low, high = U(at), U(at) + U(padded)
-    for start in range(0, count, BLOCK):
-        for k in range(BLOCK):
-            i = U(start) + U(k)
-            upper = share * z[i]
-            sums[high + i] += upper
-            sums[low + i] += z[i] - upper
+@intrinsic
+def _share_out(typing, z, share, at, padded, count, sums):
+    """Add z to two rows of sums, of which the upper one gets the share."""
+
+    def code(context, builder, signature, args):
+        def step(blocks):
+            low, high = args[2], builder.add(args[2], args[3])
+            value = blocks.load(z, args[0], ir.Constant(args[4].type, 0))
+            upper = builder.fmul(blocks.splat(args[1]), value)
+            for start, part in ((high, upper), (low, builder.fsub(value, upper))):
+                total = builder.fadd(blocks.load(sums, args[5], start), part)
+                blocks.store(total, sums, args[5], start)
+
+        return _for_blocks(context, builder, z.dtype, args[4], step)
+
+    return types.void(z, z.dtype, types.intp, types.intp, types.intp, sums), code
 
 
 @compiled
 def gather(place, part, columns, slopes, stride, width, padded, sums, n):
     """What `project` does, transposed: the slopes of each row go to the edges around its values."""
-    z = np.zeros(TILE, slopes.dtype)
+    z = zeros(TILE, slopes.dtype)
     for start in range(0, n, ROWS):
         for j in range(0, padded, TILE):
             count = min(TILE, padded - j)

@@ -2,7 +2,7 @@
 
 The functions are those of the BLAS and LAPACK that scipy brings, called by their addresses, which
 `rflaf.fused.blas` finds: compiled code that holds an address itself could not be kept on disk.
-Constants, too, are given by their addresses; arrays made of lists take long to compile.
+Letters and the numbers 0 and 1 are given by their addresses, too.
 
 Matrices are row by row. BLAS has them by columns, and so sees the transposed ones: features are
 w × n there, and what they are multiplied by, C rows of w numbers here, is w × C.
@@ -13,121 +13,87 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
-from rflaf.fused.jit import compiled
+from rflaf.fused.jit import internal
+from rflaf.fused.jit_memory import zeros
 
 # places of the addresses in `blas`: functions, letters, and the numbers 0 and 1
-GEMM, GEMV, SYRK, POTRF, POTRS, PLAIN, TRANSPOSED, LOWER, ZERO, ONE, INT_ONE = range(11)
+GEMM, GEMV, SYRK, POTRF, POTRS, PLAIN, TRANSPOSED, LOWER, ZERO, ONE = range(10)
 
 
 @intrinsic
-def call(typing, function, pointers):
-    """Call a function of pointers alone, which returns nothing."""
+def call(typing, function, arguments):
+    """Call a function of pointers alone, which returns nothing.
+
+    An array is given by its first element, a number by a C int of it; addresses are unsigned.
+    """
+
+    def pointer(context, builder, kind, value):
+        if isinstance(kind, types.Array):
+            value = context.make_array(kind)(context, builder, value).data
+        elif kind.signed:
+            value = cgutils.alloca_once_value(builder, builder.trunc(value, ir.IntType(32)))
+        else:
+            return value
+        return builder.ptrtoint(value, ir.IntType(64))
 
     def code(context, builder, signature, args):
-        word = ir.IntType(64)
-        kind = ir.FunctionType(ir.VoidType(), [word] * len(pointers)).as_pointer()
-        given = [builder.extract_value(args[1], k) for k in range(len(pointers))]
+        given = [
+            pointer(context, builder, kind, builder.extract_value(args[1], k))
+            for k, kind in enumerate(arguments)
+        ]
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64)] * len(given)).as_pointer()
         builder.call(builder.inttoptr(args[0], kind), given)
         return context.get_dummy_value()
 
-    return types.void(function, pointers), code
+    return types.void(function, arguments), code
 
 
-@intrinsic
-def address(typing, array, k):
-    """The address of an element."""
-
-    def code(context, builder, signature, args):
-        data = context.make_array(array)(context, builder, args[0]).data
-        return builder.ptrtoint(builder.gep(data, [args[1]]), ir.IntType(64))
-
-    return types.int64(array, types.intp), code
-
-
-@compiled
-def keep(array):
-    """Arrays that only an address names must live until it has been used."""
-    return array.size
-
-
-@compiled
+@internal
 def features_times(blas, phi, n, w, v, outputs, out):
     """Phi V into `out`, n × C, for V in C rows of w."""
-    sizes = np.empty(3, np.int32)
-    sizes[0], sizes[1], sizes[2] = outputs, n, w
-    c, rows, width = address(sizes, 0), address(sizes, 1), address(sizes, 2)
-    p, x, y = address(phi, 0), address(v, 0), address(out, 0)
-    t, a, b, one = blas[TRANSPOSED], blas[ONE], blas[ZERO], blas[INT_ONE]
+    t, a, b = blas[TRANSPOSED], blas[ONE], blas[ZERO]
     if outputs == 1:
-        call(blas[GEMV], (t, width, rows, a, p, width, x, one, b, y, one))
+        call(blas[GEMV], (t, w, n, a, phi, w, v, 1, b, out, 1))
     else:
-        call(blas[GEMM], (t, blas[PLAIN], c, rows, width, a, x, width, p, width, b, y, c))
-    keep(sizes)
+        call(blas[GEMM], (t, blas[PLAIN], outputs, n, w, a, v, w, phi, w, b, out, outputs))
 
 
-@compiled
+@internal
 def transposed_times(blas, phi, n, w, y, outputs, out):
     """Phi' Y into `out`, C rows of w, for Y of n × C."""
-    sizes = np.empty(3, np.int32)
-    sizes[0], sizes[1], sizes[2] = outputs, n, w
-    c, rows, width = address(sizes, 0), address(sizes, 1), address(sizes, 2)
-    p, x, found = address(phi, 0), address(y, 0), address(out, 0)
-    no, a, b, one = blas[PLAIN], blas[ONE], blas[ZERO], blas[INT_ONE]
+    no, a, b = blas[PLAIN], blas[ONE], blas[ZERO]
     if outputs == 1:
-        call(blas[GEMV], (no, width, rows, a, p, width, x, one, b, found, one))
+        call(blas[GEMV], (no, w, n, a, phi, w, y, 1, b, out, 1))
     else:
-        call(blas[GEMM], (no, blas[TRANSPOSED], width, c, rows, a, p, width, x, c, b, found, width))
-    keep(sizes)
+        call(blas[GEMM], (no, blas[TRANSPOSED], w, outputs, n, a, phi, w, y, outputs, b, out, w))
 
 
-@compiled
+@internal
 def tile_of_product(blas, x, stride, n, d, w, width, count, out, out_stride):
     """The first `count` columns of X W into `out`; rows of the three are their strides apart."""
-    sizes = np.empty(6, np.int32)
-    sizes[0], sizes[1], sizes[2] = count, n, d
-    sizes[3], sizes[4], sizes[5] = width, max(stride, 1), out_stride
-    columns, rows, inner = address(sizes, 0), address(sizes, 1), address(sizes, 2)
-    left, left_apart = address(w, 0), address(sizes, 3)
-    right, right_apart = address(x, 0), address(sizes, 4)
-    found, apart = address(out, 0), address(sizes, 5)
     no, a, b = blas[PLAIN], blas[ONE], blas[ZERO]
-    call(
-        blas[GEMM],
-        (no, no, columns, rows, inner, a, left, left_apart, right, right_apart, b, found, apart),
-    )
-    keep(sizes)
+    apart = max(stride, 1)
+    call(blas[GEMM], (no, no, count, n, d, a, w, width, x, apart, b, out, out_stride))
 
 
-@compiled
+@internal
 def gram_of(blas, phi, n, w, out):
     """Phi' Phi, of which the part right of the diagonal and the diagonal are filled."""
-    sizes = np.empty(2, np.int32)
-    sizes[0], sizes[1] = w, n
-    width, rows, p, found = address(sizes, 0), address(sizes, 1), address(phi, 0), address(out, 0)
-    a, b = blas[ONE], blas[ZERO]
-    call(blas[SYRK], (blas[LOWER], blas[PLAIN], width, rows, a, p, width, b, found, width))
-    keep(sizes)
+    call(blas[SYRK], (blas[LOWER], blas[PLAIN], w, n, blas[ONE], phi, w, blas[ZERO], out, w))
 
 
-@compiled
+@internal
 def factorise(blas, matrix, w):
     """The Cholesky factor in the place of the part right of the diagonal; False: there is none."""
-    sizes = np.empty(2, np.int32)
-    sizes[0], sizes[1] = w, 0
-    width, info = address(sizes, 0), address(sizes, 1)
-    call(blas[POTRF], (blas[LOWER], width, address(matrix, 0), width, info))
-    keep(sizes)
-    return sizes[1] == 0
+    info = zeros(1, np.int32)
+    call(blas[POTRF], (blas[LOWER], w, matrix, w, info))
+    return info[0] == 0
 
 
-@compiled
+@internal
 def solve_factored(blas, matrix, w, right, outputs):
     """The solution in the place of `right`, C rows of w."""
-    sizes = np.empty(3, np.int32)
-    sizes[0], sizes[1], sizes[2] = w, outputs, 0
-    width, columns, info = address(sizes, 0), address(sizes, 1), address(sizes, 2)
-    factor, found = address(matrix, 0), address(right, 0)
-    call(blas[POTRS], (blas[LOWER], width, columns, factor, width, found, width, info))
-    keep(sizes)
+    call(blas[POTRS], (blas[LOWER], w, outputs, matrix, w, right, w, 0))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from rflaf.fused.jit import compiled
+from rflaf.fused.jit_memory import zeros
 
 TILE = 256  # elements, which stay in the first-level cache
 
 
 @compiled
 def evaluate(z, a, out):
-    at, total = np.empty(TILE, z.dtype), np.empty(TILE, z.dtype)
+    at, total = zeros(TILE, z.dtype), zeros(TILE, z.dtype)
     for start in range(0, z.size, TILE):
         count = min(TILE, z.size - start)
         for j in range(count):
@@ -27,7 +26,7 @@ def evaluate(z, a, out):
 
 @compiled
 def adjoint(z, weights, sums, tiny):
-    at, term = np.zeros(TILE, z.dtype), np.zeros(TILE, z.dtype)
+    at, term = zeros(TILE, z.dtype), zeros(TILE, z.dtype)
     zero = z.dtype.type(0)
     for start in range(0, z.size, TILE):
         count = min(TILE, z.size - start)

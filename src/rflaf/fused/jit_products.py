@@ -6,10 +6,9 @@ consecutive numbers.
 
 from __future__ import annotations
 
-import numpy as np
-
-from rflaf.fused.jit import compiled, inlined
+from rflaf.fused.jit import compiled, inlined, internal
 from rflaf.fused.jit_blas import features_times, transposed_times
+from rflaf.fused.jit_memory import clear, zeros
 
 FEW = 16  # outputs up to which the loops below beat BLAS, which copies the features first
 _BLOCK, _ROWS = 1 << 17, 1 << 12  # features and rows at most whose sums are in their precision
@@ -20,7 +19,7 @@ def _row(matrix, r, w):
     return matrix[r * w : (r + 1) * w]
 
 
-@compiled
+@internal
 def few_times(phi, n, w, v, outputs, out):
     """Phi V into `out`, n × C, for V in C rows of w: four rows and two outputs at once."""
     zero = phi.dtype.type(0)
@@ -57,10 +56,10 @@ def _four(g, r, n, outputs, c):
     return g[r * outputs + c], a1, a2, a3
 
 
-@compiled
+@internal
 def few_transposed(phi, n, w, g, outputs, out):
     """Phi' g into `out`, C rows of w: four rows of Phi and two outputs at once."""
-    out[:] = 0
+    clear(out)
     for r in range(0, n, 4):
         r1, r2, r3 = min(r + 1, n - 1), min(r + 2, n - 1), min(r + 3, n - 1)
         p0, p1, p2, p3 = _row(phi, r, w), _row(phi, r1, w), _row(phi, r2, w), _row(phi, r3, w)
@@ -88,7 +87,7 @@ def _step(w):
 def times_rows(blas, phi, w, v, outputs, out):
     """Phi V into `out`, n × C in float64."""
     n, step = out.size // outputs, _step(w)
-    part = np.empty(min(step, n) * outputs, phi.dtype)
+    part = zeros(min(step, n) * outputs, phi.dtype)
     for start in range(0, n, step):
         count = min(step, n - start)
         some = phi[start * w : (start + count) * w]
@@ -105,8 +104,8 @@ def times_rows(blas, phi, w, v, outputs, out):
 def add_transposed(blas, phi, w, g, outputs, sums):
     """Add Phi' g, for g of n × C in float64, to `sums`, C rows of w in float64."""
     n, step = g.size // outputs, _step(w)
-    some_g = np.empty(min(step, n) * outputs, phi.dtype)
-    part = np.empty(w * outputs, phi.dtype)
+    some_g = zeros(min(step, n) * outputs, phi.dtype)
+    part = zeros(w * outputs, phi.dtype)
     for start in range(0, n, step):
         count = min(step, n - start)
         some, given = phi[start * w : (start + count) * w], g[start * outputs :]

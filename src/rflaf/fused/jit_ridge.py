@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rflaf.fused.jit import backward_rows, compiled, inlined
+from rflaf.fused.jit import backward_rows, compiled, inlined, internal
 from rflaf.fused.jit_blas import (
     factorise,
     features_times,
@@ -18,6 +18,7 @@ from rflaf.fused.jit_blas import (
     solve_factored,
     transposed_times,
 )
+from rflaf.fused.jit_memory import clear, copied, zeros
 from rflaf.fused.jit_vectors import COPIES
 
 _RANGE = 3 << 15  # elements whose sums are in float32
@@ -25,7 +26,7 @@ _STEPS, _TOL = 8, 1e-4  # of conjugate gradients that undo the rounding of a mat
 _LEAST = 1e-11  # of the mean of the diagonal: the first floor that is tried
 
 
-@compiled
+@internal
 def _factor(blas, gram, share, diagonal, floor, w, matrix):
     """The Cholesky factor of share Gram + diagonal; False where nothing is finite.
 
@@ -48,25 +49,7 @@ def _factor(blas, gram, share, diagonal, floor, w, matrix):
     return False
 
 
-@inlined
-def _rounded(numbers):
-    """In float32."""
-    found = np.empty(numbers.size, np.float32)
-    for k in range(numbers.size):
-        found[k] = numbers[k]
-    return found
-
-
-@inlined
-def _copied(numbers):
-    """In float64."""
-    found = np.empty(numbers.size, np.float64)
-    for k in range(numbers.size):
-        found[k] = numbers[k]
-    return found
-
-
-@compiled
+@internal
 def _products(one, other, w, found):
     """The products of rows of w numbers with those of the same number."""
     for c in range(found.size):
@@ -76,11 +59,11 @@ def _products(one, other, w, found):
         found[c] = total
 
 
-@compiled
+@internal
 def _times_system(blas, phi, share, diagonal, n, w, p, outputs, image, middle):
     """(share Phi' Phi + diagonal) p into `image`, and Phi p into `middle`, in float32."""
-    found = np.empty(w * outputs, np.float32)
-    features_times(blas, phi, n, w, _rounded(p), outputs, middle)
+    found = zeros(w * outputs, np.float32)
+    features_times(blas, phi, n, w, copied(p, np.float32), outputs, middle)
     transposed_times(blas, phi, n, w, middle, outputs, found)
     for c in range(outputs):
         for k in range(w):
@@ -88,20 +71,25 @@ def _times_system(blas, phi, share, diagonal, n, w, p, outputs, image, middle):
             image[i] = share * found[i] + diagonal[k] * p[i]
 
 
-@compiled
+@internal
 def _solve(blas, phi, share, diagonal, matrix, n, w, right, outputs, fitted):
     """A solution by the factor, refined by conjugate gradients with products of the features.
 
     Phi times it goes to `fitted`.
     """
-    x, image, z = _copied(right), np.empty(right.size), np.empty(right.size)
-    size, end, curve = np.empty(outputs), np.empty(outputs), np.empty(outputs)
+    x, image, z = (
+        copied(right, np.float64),
+        zeros(right.size, np.float64),
+        zeros(right.size, np.float64),
+    )
+    size, end = zeros(outputs, np.float64), zeros(outputs, np.float64)
+    curve = zeros(outputs, np.float64)
     solve_factored(blas, matrix, w, x, outputs)
     _times_system(blas, phi, share, diagonal, n, w, x, outputs, image, fitted)
-    r = np.empty(right.size)
+    r = zeros(right.size, np.float64)
     for i in range(r.size):
         r[i] = right[i] - image[i]
-    p = _copied(r)
+    p = copied(r, np.float64)
     solve_factored(blas, matrix, w, p, outputs)
     _products(r, p, w, size)
     _products(right, x, w, end)
@@ -127,14 +115,14 @@ def _solve(blas, phi, share, diagonal, matrix, n, w, right, outputs, fitted):
         for i in range(r.size):
             p[i] = z[i] + size[i // w] / max(curve[i // w], 1e-300) * p[i]
     if steps:
-        features_times(blas, phi, n, w, _rounded(x), outputs, fitted)
+        features_times(blas, phi, n, w, copied(x, np.float32), outputs, fitted)
     return x
 
 
 @inlined
 def _shared_out(share, values, outputs):
     """Rows of numbers times the shares of the rows."""
-    found = np.empty(values.size, np.float32)
+    found = zeros(values.size, np.float32)
     for r in range(share.size):
         for c in range(outputs):
             found[r * outputs + c] = share[r] * values[r * outputs + c]
@@ -170,14 +158,16 @@ def add_triangle(gram, other, w):
             row[k] += more[k]
 
 
-@compiled
+@internal
 def sketch_system(gram, unit, alpha, w):
     """What a penalty adds to the diagonal, and rounding; the intercept has no penalty."""
     trace = 0.0
     for k in range(w):
         trace += unit * gram[k * w + k]
     floor = 1e-9 * trace / w + 1e-30
-    diagonal = np.full(w, max(alpha, floor))
+    diagonal = zeros(w, np.float64)
+    for k in range(w):
+        diagonal[k] = max(alpha, floor)
     diagonal[w - 1] = floor
     return diagonal, 1e-7 * trace / w
 
@@ -192,10 +182,10 @@ def sketch_loss(blas, gram, right, unit, alpha, matrix, phi_held, y_held, share_
     diagonal, floor = sketch_system(gram, unit, alpha, w)
     if not _factor(blas, gram, unit, diagonal, 0.1 * floor, w, matrix):
         return np.inf
-    v = _copied(right)
+    v = copied(right, np.float64)
     solve_factored(blas, matrix, w, v, outputs)
-    error = np.empty(n * outputs, np.float32)
-    features_times(blas, phi_held, n, w, _rounded(v), outputs, error)
+    error = zeros(n * outputs, np.float32)
+    features_times(blas, phi_held, n, w, copied(v, np.float32), outputs, error)
     total = 0.0
     for r in range(n):
         for c in range(outputs):
@@ -223,9 +213,9 @@ def sketch_pulls(
     if not _factor(blas, gram, unit, diagonal, floor, w, matrix):
         return 0.0, 0.0, False
     phi = weighted if weighted.size else phi_fit
-    back, fitted = np.empty(n * outputs, np.float32), np.empty(n * outputs, np.float32)
-    v = _solve(blas, phi, unit, diagonal, matrix, n, w, _copied(right), outputs, fitted)
-    v_single, error = _rounded(v), of_held[0]
+    back, fitted = zeros(n * outputs, np.float32), zeros(n * outputs, np.float32)
+    v = _solve(blas, phi, unit, diagonal, matrix, n, w, copied(right, np.float64), outputs, fitted)
+    v_single, error = copied(v, np.float32), of_held[0]
     features_times(blas, phi_held, held, w, v_single, outputs, error)
     loss = 0.0
     for r in range(held):
@@ -234,9 +224,9 @@ def sketch_pulls(
             error[i] -= y_held[i]
             loss += share_held[r] * error[i] ** 2
             error[i] *= 2 * share_held[r]  # from here on the pull
-    pulled = np.empty(w * outputs, np.float32)
+    pulled = zeros(w * outputs, np.float32)
     transposed_times(blas, phi_held, held, w, error, outputs, pulled)
-    q = _solve(blas, phi, unit, diagonal, matrix, n, w, _copied(pulled), outputs, back)
+    q = _solve(blas, phi, unit, diagonal, matrix, n, w, copied(pulled, np.float64), outputs, back)
     by_alpha = 0.0
     for c in range(outputs):
         for k in range(m):
@@ -245,7 +235,7 @@ def sketch_pulls(
             of_fit[1][(outputs + c) * m + k] = of_held[1][c * m + k] = v[c * w + k]
     if weighted.size:
         features_times(blas, phi_fit, n, w, v_single, outputs, fitted)
-        features_times(blas, phi_fit, n, w, _rounded(q), outputs, back)
+        features_times(blas, phi_fit, n, w, copied(q, np.float32), outputs, back)
     for r in range(n):
         for c in range(outputs):
             i = r * outputs + c
@@ -255,17 +245,16 @@ def sketch_pulls(
 
 
 @compiled
-def add_cell_sums(z, m, cells, frame, left, right, moments, tails):
+def add_cell_sums(z, m, cells, frame, left, right, own, moments, tails):
     """Add the sums of g, gt, gt², gt³ over the cells, for g of two factors, a range after another.
 
-    g sigma'(z) takes the place of z.
+    g sigma'(z) takes the place of z. `own` has room for the sums of a range.
     """
     rank, step, n = right.size // m, max(1, _RANGE // m), z.size // m
-    own = np.empty((moments.shape[0], COPIES, 4), np.float32)
     for start in range(0, n, step):
         rows = min(step, n - start)
         part, factors = z[start * m :], left[start * rank :]
-        own[:] = 0
+        clear(own)
         backward_rows(part, m, cells, frame, factors, right, own, tails, rows)
         for cell in range(moments.shape[0]):
             for k in range(4):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from rflaf.fused.jit import compiled
+from rflaf.fused.jit import compiled, internal
+from rflaf.fused.jit_memory import clear, zeros
 
 
-@compiled
+@internal
 def _locate(x, low, inverse, degree, n_cells):
     """The cell of x counted from the first knot, its place t there, and whether x is among them."""
     place = (x - low) * inverse + degree
@@ -17,7 +18,7 @@ def _locate(x, low, inverse, degree, n_cells):
     return cell, (place if place != place else held) - cell, inside
 
 
-@compiled
+@internal
 def _local(pieces, t, values, slopes):
     """The degree + 1 splines at t, and their derivatives in t."""
     degree = pieces.shape[0] - 1
@@ -33,10 +34,10 @@ def _local(pieces, t, values, slopes):
 def spline_rows(x, low, inverse, pieces, c, out):
     """out (n × out) = sum over i, k of B_k(x_i) c_ik, with c of in × N × out"""
     degree, n_splines, n_outputs = pieces.shape[0] - 1, c.shape[1], c.shape[2]
-    values, slopes = np.empty(degree + 1), np.empty(degree + 1)
+    values, slopes = zeros(degree + 1, np.float64), zeros(degree + 1, np.float64)
     for r in range(x.shape[0]):
         target = out[r]
-        target[:] = 0
+        clear(target)
         for i in range(x.shape[1]):
             cell, t, _ = _locate(x[r, i], low, inverse, degree, n_splines + degree)
             _local(pieces, t, values, slopes)
@@ -50,7 +51,7 @@ def spline_rows(x, low, inverse, pieces, c, out):
 def spline_gradient_rows(x, low, inverse, pieces, c, g, dx, dc):
     """The gradients for x, into `dx`, and for c, added to `dc`"""
     degree, n_splines, n_outputs = pieces.shape[0] - 1, c.shape[1], c.shape[2]
-    values, slopes = np.empty(degree + 1), np.empty(degree + 1)
+    values, slopes = zeros(degree + 1, np.float64), zeros(degree + 1, np.float64)
     for r in range(x.shape[0]):
         upstream = g[r]
         for i in range(x.shape[1]):

@@ -1,13 +1,15 @@
-"""What the compiled loops do with a group of elements, as LLVM's vectors.
+"""What the compiled loops do with a run of elements, as LLVM's vectors.
 
-LLVM turns a plain loop of table look-ups into scalar code. The intrinsics here say what is meant,
-for eight elements at once (four in float64), or for a single one.
+LLVM turns a plain loop of table look-ups into scalar code. The intrinsics here say what is meant:
+eight elements at once (four in float64), then the rest one by one. Their loops are built here, too:
+a function of numba for each takes longer to compile than the rest of a kernel.
 """
 
 from __future__ import annotations
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 _ROW_UNIT = 16  # rows are counted in bytes of float32: the processor multiplies by up to 8 itself
@@ -18,7 +20,7 @@ def _shuffle(b, x, y, mask):
     return b.shuffle_vector(x, y, ir.Constant(ir.VectorType(ir.IntType(32), len(mask)), mask))
 
 
-def _splat(b, x, lanes):
+def splat(b, x, lanes):
     undefined = ir.Constant(ir.VectorType(x.type, lanes), ir.Undefined)
     first = b.insert_element(undefined, x, ir.Constant(ir.IntType(32), 0))
     return _shuffle(b, first, first, [0] * lanes)
@@ -96,7 +98,7 @@ class _Group:
         self.b.store(value, self.pointer(array_type, array, index, self.vector)).align = self.size
 
     def scalars(self, frame):
-        return [_splat(self.b, self.b.extract_value(frame, k), self.lanes) for k in range(9)]
+        return [splat(self.b, self.b.extract_value(frame, k), self.lanes) for k in range(9)]
 
     def locate(self, z, frame):
         """The cell of each element, and its place t in it; for NaN the first cell, and NaN."""
@@ -170,133 +172,197 @@ class _Group:
             b.store(b.fadd(total, row), pointer).align = align
 
 
-@intrinsic
-def lanes_of(typing, array):
-    """Elements in a group: a constant, which `itemsize` is not for the compiler."""
+def _for_run(context, builder, dtype, count, step):
+    """step(group, k) for all `count` elements: those of whole groups, then one after another."""
+    whole = _Group(context, builder, dtype, True)
+    rest = builder.and_(count, ir.Constant(count.type, -whole.lanes))
+    nothing, one = ir.Constant(count.type, 0), ir.Constant(count.type, 1)
+    with cgutils.for_range_slice(
+        builder, nothing, rest, ir.Constant(count.type, whole.lanes), count.type
+    ) as (k, _):
+        step(whole, k)
+    with cgutils.for_range_slice(builder, rest, count, one, count.type) as (k, _):
+        step(_Group(context, builder, dtype, False), k)
+    return context.get_dummy_value()
 
-    def code(context, builder, signature, args):
-        return context.get_constant(types.intp, 256 // array.dtype.bitwidth)
 
-    return types.intp(array), code
-
-
-@intrinsic
-def prefetch(typing, array, i):
+def _prefetch(group, array_type, array, i):
     """Ask for the memory of array[i] before it is needed."""
+    b, byte, flag = group.b, ir.IntType(8), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), flag, flag, flag])
+    hints = [ir.Constant(flag, n) for n in (0, 3, 1)]  # to read, to the nearest cache, data
+    fetch = _declared(b, kind, "llvm.prefetch.p0")
+    b.call(fetch, [group.pointer(array_type, array, i, byte), *hints])
+
+
+@intrinsic
+def unpacked(typing, frame):
+    """The nine numbers of a table's frame."""
+    numbers = types.UniTuple(frame.dtype, 9)
 
     def code(context, builder, signature, args):
-        byte = ir.IntType(8).as_pointer()
-        data = context.make_array(array)(context, builder, args[0]).data
-        flag = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
-        fetch = _declared(builder, kind, "llvm.prefetch.p0")
-        hints = [ir.Constant(flag, n) for n in (0, 3, 1)]  # to read, to the nearest cache, data
-        builder.call(fetch, [builder.bitcast(builder.gep(data, [args[1]]), byte), *hints])
-        return context.get_dummy_value()
+        data = context.make_array(frame)(context, builder, args[0]).data
+        places = [builder.gep(data, [ir.Constant(ir.IntType(64), k)]) for k in range(9)]
+        return context.make_tuple(builder, numbers, [builder.load(place) for place in places])
 
-    return types.void(array, i), code
+    return numbers(frame), code
 
 
-def _locate(whole):
-    @intrinsic
-    def locate(typing, z, i, frame, starts, s, rows, t, k):
-        """rows[k...] = cells of z[i...], from row starts[s...] on, and t[k...] = places in them"""
+@intrinsic
+def locate_run(typing, z, i, count, frame, starts, s, rows, t):
+    """rows = cells of z[i...], from row starts[s...] on, and t = places in them"""
 
-        def code(context, builder, signature, args):
-            group = _Group(context, builder, z.dtype, whole)
-            row, place = group.locate(group.load(z, args[0], args[1]), args[2])
+    def code(context, builder, signature, args):
+        def step(group, k):
+            row, place = group.locate(group.load(z, args[0], builder.add(args[1], k)), args[3])
             if starts != types.none:
-                row = builder.add(row, group.load(starts, args[3], args[4]))
+                row = builder.add(row, group.load(starts, args[4], builder.add(args[5], k)))
             row = builder.mul(row, ir.Constant(row.type, [_ROW_UNIT] * group.lanes))
-            builder.store(row, group.pointer(rows, args[5], args[7], row.type)).align = 4
-            group.store(place, t, args[6], args[7])
-            return context.get_dummy_value()
+            builder.store(row, group.pointer(rows, args[6], k, row.type)).align = 4
+            group.store(place, t, args[7], k)
 
-        return types.void(z, i, frame, starts, s, rows, t, k), code
+        return _for_run(context, builder, z.dtype, args[2], step)
 
-    return locate
+    return types.void(z, types.intp, types.intp, frame, starts, types.intp, rows, t), code
 
 
-def _evaluate(whole):
-    @intrinsic
-    def evaluate(typing, rows, t, k, cells, out, o):
-        """out[o...] = the cubics in rows[k...] of cells at t[k...]"""
+@intrinsic
+def evaluate_run(typing, rows, t, count, cells, out, o, z, coming):
+    """out[o...] = the cubics in `rows` of cells at t
 
-        def code(context, builder, signature, args):
-            group = _Group(context, builder, t.dtype, whole)
-            c0, c1, c2, c3 = group.cubics(cells, args[3], rows, args[0], args[2])
-            place = group.load(t, args[1], args[2])
+    Unless z is None, z[coming...] is fetched from memory meanwhile: rows of a batch lie anywhere,
+    so that the processor does not foresee which is next. Asked for all at once, they would keep
+    other reads waiting.
+    """
+
+    def code(context, builder, signature, args):
+        def step(group, k):
+            if z != types.none and group.lanes > 1:
+                _prefetch(group, z, args[6], builder.add(args[7], k))
+            c0, c1, c2, c3 = group.cubics(cells, args[3], rows, args[0], k)
+            place = group.load(t, args[1], k)
             value = _multiply_add(builder, c3, place, c2)
             value = _multiply_add(builder, value, place, c1)
-            group.store(_multiply_add(builder, value, place, c0), out, args[4], args[5])
-            return context.get_dummy_value()
+            value = _multiply_add(builder, value, place, c0)
+            group.store(value, out, args[4], builder.add(args[5], k))
 
-        return types.void(rows, t, k, cells, out, o), code
+        return _for_run(context, builder, t.dtype, args[2], step)
 
-    return evaluate
-
-
-def _slope(whole):
-    @intrinsic
-    def slope(typing, z, i, rows, t, k, cells, frame, g, out, o):
-        """out[o...] = g[k...] * sigma'(z[i...]), which is located in rows[k...] and t[k...]"""
-
-        def code(context, builder, signature, args):
-            group = _Group(context, builder, z.dtype, whole)
-            value = group.load(z, args[0], args[1])
-            cubic = group.cubics(cells, args[5], rows, args[2], args[4])
-            result = group.slope(value, cubic, group.load(t, args[3], args[4]), args[6])
-            result = builder.fmul(result, group.load(g, args[7], args[4]))
-            group.store(result, out, args[8], args[9])
-            return context.get_dummy_value()
-
-        return types.void(z, i, rows, t, k, cells, frame, g, out, o), code
-
-    return slope
+    return types.void(rows, t, types.intp, cells, out, types.intp, z, types.intp), code
 
 
-def _spread(whole):
-    @intrinsic
-    def spread(typing, rows, t, k, g, gi, moments):
-        """moments[rows[k...]] += (g, g t, g t², g t³), for g[gi...] and t[k...]
+@intrinsic
+def slope_run(typing, z, i, rows, t, count, cells, frame, g, out, o):
+    """out[o...] = g * sigma'(z[i...]), which is located in `rows` and t; `out` may be z"""
 
-        Moments of three axes have `COPIES` of each row of four, to be added up by the caller.
-        """
+    def code(context, builder, signature, args):
+        def step(group, k):
+            value = group.load(z, args[0], builder.add(args[1], k))
+            cubic = group.cubics(cells, args[5], rows, args[2], k)
+            result = group.slope(value, cubic, group.load(t, args[3], k), args[6])
+            result = builder.fmul(result, group.load(g, args[7], k))
+            group.store(result, out, args[8], builder.add(args[9], k))
 
-        def code(context, builder, signature, args):
-            group = _Group(context, builder, t.dtype, whole)
-            place = group.load(t, args[1], args[2])
-            weight = group.load(g, args[3], args[4])
-            group.add_moments(weight, place, moments, args[5], rows, args[0], args[2])
-            return context.get_dummy_value()
+        return _for_run(context, builder, z.dtype, args[4], step)
 
-        return types.void(rows, t, k, g, gi, moments), code
-
-    return spread
+    number = types.intp
+    return types.void(z, number, rows, t, number, cells, frame, g, out, number), code
 
 
-def _differentiate(whole):
-    @intrinsic
-    def differentiate(typing, rows, t, k, cells, frame, g, gi, moments, out, o):
-        """`spread`, and out[o...] = g[gi...] times the slopes in rows[k...] of cells at t[k...]"""
+@intrinsic
+def spread_run(typing, rows, t, count, g, gi, moments):
+    """moments[rows] += (g, g t, g t², g t³), for g[gi...]
 
-        def code(context, builder, signature, args):
-            group = _Group(context, builder, t.dtype, whole)
-            cubic = group.cubics(cells, args[3], rows, args[0], args[2])
-            place = group.load(t, args[1], args[2])
-            weight = group.load(g, args[5], args[6])
+    Moments of three axes have `COPIES` of each row of four, to be added up by the caller.
+    """
+
+    def code(context, builder, signature, args):
+        def step(group, k):
+            weight = group.load(g, args[3], builder.add(args[4], k))
+            place = group.load(t, args[1], k)
+            group.add_moments(weight, place, moments, args[5], rows, args[0], k)
+
+        return _for_run(context, builder, t.dtype, args[2], step)
+
+    return types.void(rows, t, types.intp, g, types.intp, moments), code
+
+
+@intrinsic
+def both_run(typing, rows, t, count, cells, frame, g, gi, moments, out, o):
+    """`spread_run`, and out[o...] = g[gi...] times the slopes in `rows` of cells at t"""
+
+    def code(context, builder, signature, args):
+        def step(group, k):
+            cubic = group.cubics(cells, args[3], rows, args[0], k)
+            place = group.load(t, args[1], k)
+            weight = group.load(g, args[5], builder.add(args[6], k))
             slope = builder.fmul(group.inner_slope(cubic, place, args[4]), weight)
-            group.store(slope, out, args[8], args[9])
-            group.add_moments(weight, place, moments, args[7], rows, args[0], args[2])
-            return context.get_dummy_value()
+            group.store(slope, out, args[8], builder.add(args[9], k))
+            group.add_moments(weight, place, moments, args[7], rows, args[0], k)
 
-        return types.void(rows, t, k, cells, frame, g, gi, moments, out, o), code
+        return _for_run(context, builder, t.dtype, args[2], step)
 
-    return differentiate
+    number = types.intp
+    return types.void(rows, t, number, cells, frame, g, number, moments, out, number), code
 
 
-locate_group, locate_one = _locate(True), _locate(False)
-evaluate_group, evaluate_one = _evaluate(True), _evaluate(False)
-slope_group, slope_one = _slope(True), _slope(False)
-spread_group, spread_one = _spread(True), _spread(False)
-both_group, both_one = _differentiate(True), _differentiate(False)
+@intrinsic
+def continue_tails(typing, z, i, count, frame, out, o):
+    """Linear tails of z[i...], to which the cubics in out[o...] gave the edge's value."""
+
+    def code(context, builder, signature, args):
+        low, high, left, right = (builder.extract_value(args[3], k) for k in (0, 1, 6, 7))
+        zero = ir.Constant(low.type, 0.0)
+        source, target = (
+            context.make_array(kind)(context, builder, args[k]).data
+            for k, kind in ((0, z), (4, out))
+        )
+
+        def slanted(slope):
+            return builder.fcmp_unordered("!=", slope, zero)
+
+        with (
+            builder.if_then(builder.or_(slanted(left), slanted(right))),
+            cgutils.for_range(builder, args[2]) as loop,
+        ):
+            value = builder.load(builder.gep(source, [builder.add(args[1], loop.index)]))
+            place = builder.gep(target, [builder.add(args[5], loop.index)])
+            below = builder.fcmp_ordered("<", value, low)
+            above = builder.fcmp_ordered(">", value, high)
+            slope = builder.select(below, left, builder.select(above, right, zero))
+            beyond = builder.fsub(value, builder.select(below, low, high))
+            held = builder.load(place)
+            moved = builder.fma(slope, beyond, held)  # in one rounding, wherever the element is
+            # 0 times infinity must stay 0
+            builder.store(builder.select(slanted(slope), moved, held), place)
+        return context.get_dummy_value()
+
+    return types.void(z, types.intp, types.intp, frame, out, types.intp), code
+
+
+@intrinsic
+def tail_sums(typing, z, i, count, frame, g, tails):
+    """Add g times how far z[i...] lies below the grid to tails[0], and above it to tails[1].
+
+    Linear tails alone need these sums: `tails` is empty for others.
+    """
+
+    def code(context, builder, signature, args):
+        source, weights = (
+            context.make_array(kind)(context, builder, args[k]).data for k, kind in ((0, z), (4, g))
+        )
+        sums = context.make_array(tails)(context, builder, args[5])
+        edges = [builder.extract_value(args[3], k) for k in (0, 1)]
+        some = builder.icmp_signed(">", sums.nitems, ir.Constant(sums.nitems.type, 0))
+        with builder.if_then(some), cgutils.for_range(builder, args[2]) as loop:
+            value = builder.load(builder.gep(source, [builder.add(args[1], loop.index)]))
+            weight = builder.load(builder.gep(weights, [loop.index]))
+            for k, (sign, edge) in enumerate(zip("<>", edges)):
+                with builder.if_then(builder.fcmp_ordered(sign, value, edge)):
+                    term = builder.fmul(weight, builder.fsub(value, edge))
+                    place = builder.gep(sums.data, [ir.Constant(ir.IntType(64), k)])
+                    term = context.cast(builder, term, z.dtype, tails.dtype)
+                    builder.store(builder.fadd(builder.load(place), term), place)
+        return context.get_dummy_value()
+
+    return types.void(z, types.intp, types.intp, frame, g, tails), code

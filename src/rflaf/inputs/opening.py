@@ -29,6 +29,23 @@ def checked(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
         columns = columns_of(np.asarray(X, object))
         names = [c.name for c in columns if c.numbers is not None and np.isinf(c.numbers).any()]
         raise ValueError(f"Input X contains a number too large for a float in {names}.") from error
+    except (TypeError, ValueError) as error:
+        _explain_text(X, error)
+        raise
+
+
+def _explain_text(X: Any, error: Exception) -> None:
+    """Raise an error that says what to do with an array of text or dates."""
+    array = np.empty((0, 0)) if is_frame(X) else np.asarray(X)
+    if array.ndim != 2 or array.dtype.kind not in "OUST":
+        return
+    for k, column in enumerate(columns_of(array)):
+        if column.codes is not None or column.times is not None:
+            raise ValueError(
+                f"An array 'X' must hold numbers. Got text or dates in column {k}: pass the frame "
+                "(of pandas, polars or pyarrow) itself, or name the columns of categories in "
+                "'categorical_features'."
+            ) from error
 
 
 def check_labels(estimator: Any, X: Any, reset: bool) -> None:

@@ -7,7 +7,7 @@
 
 from rflaf.losses.base import Loss, Quadratic
 from rflaf.losses.deviance import Gamma, Poisson, Tweedie
-from rflaf.losses.logistic import Logistic
+from rflaf.losses.logistic import Logistic, class_metrics
 from rflaf.losses.robust import AbsoluteError, Huber, Quantile
 from rflaf.losses.squared import SquaredError
 
@@ -29,4 +29,5 @@ __all__ = [
     "Quantile",
     "SquaredError",
     "Tweedie",
+    "class_metrics",
 ]

@@ -107,6 +107,12 @@ class Loss(ABC):
         most = self.value(plain, target, weights)
         return 1 - self.value(scores, target, weights) / most if most > 0 else 0.0
 
+    def metrics(
+        self, scores: Float64, target: Array, weights: Array
+    ) -> dict[str, tuple[float, float]]:
+        """More measures of the scores by name, each with that of the best constant beside it."""
+        return {}
+
     def value(self, scores: Float64, target: Array, weights: Array) -> float:
         """The weighted mean of the loss."""
         return float(np.average(self.slopes(scores, target)[0], weights=weights))

@@ -143,6 +143,16 @@ class Logistic(Loss):
     def score(self, scores: Float64, target: Array, weights: Array) -> float:
         return float(np.average(self._chosen(scores) == target, weights=weights))
 
+    def metrics(
+        self, scores: Float64, target: Array, weights: Array
+    ) -> dict[str, tuple[float, float]]:
+        """Accuracy, which is high by itself where a class is rare, comes last."""
+        constant = np.broadcast_to(self.constant(target, weights), scores.shape)
+        both = [
+            class_metrics(target, self.probabilities(each), weights) for each in (scores, constant)
+        ]
+        return {name: (value, both[1][name]) for name, value in both[0].items()}
+
     def residuals(self, scores: Float64, y: Array) -> None:
         return None
 
@@ -238,3 +248,39 @@ def _moderate(by_class: Array) -> Array:
             f"Got {least:g} and {largest:g}."
         )
     return by_class / largest if largest > 0 and not 1e-10 < largest < 1e10 else by_class
+
+
+def class_metrics(y: Array, p: Array, weights: Array | None = None) -> dict[str, float]:
+    """How good probabilities are; ranking is measured where all classes occur.
+
+    Average precision is that of the second of two classes, or the mean over all classes.
+
+    Parameters
+    ----------
+    y : array of int
+        The place of each row's class.
+    p : array, n × classes
+    weights : array of n, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = class_metrics(np.array([0, 1]), np.array([[0.75, 0.25], [0.5, 0.5]]))
+    >>> {name: round(value, 2) for name, value in found.items()}
+    {'log-loss': 0.49, 'ROC AUC': 1.0, 'average precision': 1.0, 'accuracy': 0.5}
+    """
+    from sklearn.metrics import average_precision_score, roc_auc_score
+
+    own = np.clip(p[np.arange(len(y)), y], 1e-15, None)
+    found = {"log-loss": float(-np.average(np.log(own), weights=weights))}
+    count = p.shape[1]
+    if len(np.unique(y)) == count:
+        classes = [1] if count == 2 else range(count)
+        for name, measure in (
+            ("ROC AUC", roc_auc_score),
+            ("average precision", average_precision_score),
+        ):
+            each = [measure(y == k, p[:, k], sample_weight=weights) for k in classes]
+            found[name] = float(np.mean(each))
+    found["accuracy"] = float(np.average(p.argmax(axis=1) == y, weights=weights))
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ _LARGEST = 1e300  # of the targets: a model of larger ones might not be finite
 
 def check_numbers(y: Any) -> Array:
     """Targets as float64; whoever has the rows says if there are none, or NaN among them."""
+    _refuse_text_and_dates(np.asarray(y))
     return check_array(
         y,
         ensure_2d=False,
@@ -25,6 +27,31 @@ def check_numbers(y: Any) -> Array:
         ensure_min_samples=0,
         input_name="y",
     )
+
+
+def _refuse_text_and_dates(y: Array) -> None:
+    """scikit-learn takes dates for nanoseconds, and does not say what to do with text."""
+    if y.dtype.kind in "biufc":
+        return
+    given = next((value for value in y.ravel() if not _is_number(value)), None)
+    if isinstance(given, str | bytes):
+        raise ValueError(
+            f"'y' must be numbers. Got the text {str(given)!r}: use RFLAFClassifier if these are "
+            "classes."
+        )
+    if isinstance(given, date | timedelta | np.datetime64 | np.timedelta64):
+        raise ValueError(
+            f"'y' must be numbers. Got {given!r}: use numbers with a unit, such as "
+            "(y - y.min()) / np.timedelta64(1, 'D') for days."
+        )
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, np.datetime64 | np.timedelta64)
 
 
 def check_one_column(name: str, y: Any) -> Array:

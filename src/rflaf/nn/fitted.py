@@ -133,7 +133,7 @@ def _steps_of(model: Any) -> fx.GraphModule:
 
     scores = model.outside_.export(tape, model.members_, x, width, readout)
     result = model.loss_.export(tape, scores)
-    if model.coef_.ndim == 1:
+    if model.output_weights_.ndim == 1:
         result = tape.add("Squeeze", result, np.array([1]))
     tape.graph.output((tape.nodes[scores], tape.nodes[result]))
     return fx.GraphModule(tape.root, tape.graph, "Steps")

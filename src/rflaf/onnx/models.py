@@ -88,7 +88,7 @@ def output_prediction(graph: Graph, model: RFLAFRegressor, x: str, outputs: Outp
     """The outputs "prediction", "std" and "quantiles", of the shapes that the model gives."""
     scores = add_scores(graph, model, x)
     prediction = model.loss_.export(graph, scores)
-    count = model.coef_.shape[1] if model.coef_.ndim == 2 else 1
+    count = model.output_weights_.shape[1] if model.output_weights_.ndim == 2 else 1
     levels = [each for each in outputs if not isinstance(each, str)]
     made = {"prediction": prediction}
     if "std" in outputs or levels:
@@ -115,7 +115,7 @@ def _check_outputs(model: RFLAFRegressor, levels: list[Any]) -> None:
             "The outputs 'std' and quantiles need a loss that learns a distribution of errors. Got "
             f"loss={loss.name!r}, whose graphs have 'prediction' alone."
         )
-    if levels and model.coef_.ndim == 2:
+    if levels and model.output_weights_.ndim == 2:
         raise ValueError(f"Quantiles in 'outputs' need one target. Got a model of {loss.outputs}.")
 
 

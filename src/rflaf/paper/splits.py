@@ -43,6 +43,7 @@ SCALINGS = {
     "covtype": Scaling(10.0),
     "kin40k": Scaling(7.5, standard_target=True),
     "bike": Scaling(10.0, standard_target=True),
+    "airfoil": Scaling(5.0, standard_target=True),
     "diabetes": Scaling(7.5, target_scale=100.0),
     "friedman1": Scaling(7.5, target_scale=10.0),
     "digits": Scaling(20.0),

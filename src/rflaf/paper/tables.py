@@ -109,6 +109,7 @@ def make_table(
     *,
     datasets: Iterable[str] | None = None,
     models: Iterable[str] | None = None,
+    quick: bool = False,
 ) -> PaperTable:
     """A table of the paper, from records.
 
@@ -120,6 +121,8 @@ def make_table(
         As `Store.read` gives them.
     datasets, models : iterables of str, optional
         Only these.
+    quick : bool
+        Whether to show quick runs, in place of those of full size. The title then says so.
     """
     name = check_name(name)
     if name not in TITLES:
@@ -127,7 +130,7 @@ def make_table(
     wanted = None if models is None else set(models)
     subtables = []
     for dataset in datasets_of(name) if datasets is None else datasets:
-        mine = [r for r in records if r["spec"]["dataset"] == dataset and is_full_size(r)]
+        mine = [r for r in records if r["spec"]["dataset"] == dataset and is_full_size(r) != quick]
         for quantity in quantities_of(name):
             extra = ESTIMATORS if quantity in ("test_loss", "test_accuracy_pct") else ()
             rows = [
@@ -138,7 +141,8 @@ def make_table(
             kept = tuple(row for row in rows if row is not None)
             kept = kept if any(row.ours for row in kept) else ()
             subtables.append(SubTable(dataset, quantity, kept, NO_RUNS if mine else NOT_AVAILABLE))
-    return PaperTable(name, TITLES[name], tuple(subtables))
+    title = f"QUICK RUN, no result: {TITLES[name]}" if quick else TITLES[name]
+    return PaperTable(name, title, tuple(subtables))
 
 
 def summarise(records: Sequence[Record], quantity: str) -> Summary | None:

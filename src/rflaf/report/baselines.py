@@ -71,7 +71,7 @@ def fit_baselines(
 
 
 class Encoding:
-    """A column as numbers: standardised with gaps filled, or one column per common level."""
+    """A column as numbers, with missing values filled, or one column per common level."""
 
     def __init__(self, column: GivenColumn, rows: Array) -> None:
         values = column.values[rows]

@@ -135,7 +135,7 @@ def _input_names(subject: Subject, names: list[str]) -> list[str]:
             prefixed = all("__" in name for name in made)  # by the parts of a ColumnTransformer
             names = [name.partition("__")[2] for name in made] if prefixed else made
         except (AttributeError, ValueError):
-            names = [f"input {j}" for j in range(len(form.mean))]
-    if len(names) != len(form.mean):
-        names = [f"input {j}" for j in range(len(form.mean))]
+            names = []
+    if len(names) != len(form.mean):  # the columns have become others
+        names = subject.estimator._input_names()[0]
     return form.names(names)

@@ -126,7 +126,7 @@ def interval_section(subject: Subject, evidence: Evidence) -> Section:
     )
     note = (
         f"How many of the {len(evidence.y):,} {evidence.where} lie inside the model's intervals. "
-        "Coloured: further off than chance explains."
+        "Red: differs from nominal beyond sampling error."
     )
     more = () if evidence.y.shape[1] > 1 else _distribution_panels(subject, evidence)
     subsections = (Subsection("", (grid,)), Subsection("", panels=(panel, *more)))
@@ -237,5 +237,5 @@ def residual_section(
     grid = shown_rows(evidence, worst, names, order, header, numeric, cells)
     note = f"The {evidence.where} that are furthest from their prediction, and their main columns."
     if shows_ends:
-        note += " Coloured: intervals that the actual value lies outside of."
+        note += " Red: intervals that do not contain the actual value."
     return Section("rows", "", "Largest residuals", (Subsection("", (grid,)),), (note,))

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from rflaf._version import __version__
 from rflaf.fitting import describe_members
+from rflaf.losses import class_metrics
 from rflaf.pages import Cell, KeyFigure, Section, Subsection, TableView
 from rflaf.report.baselines import MOST_COLUMNS, Baselines
 from rflaf.report.evidence import Evidence, TrainingRows
 from rflaf.report.given_rows import GivenColumn
 from rflaf.report.number_sections import coverage_of
-from rflaf.report.scores import LOWER_IS_BETTER, class_scores, number_scores, score_error
+from rflaf.report.scores import LOWER_IS_BETTER, number_scores, score_error
 from rflaf.report.subject import Subject
 from rflaf.report.wording import day_text, figure, listed, score_text
 from rflaf.runtime.cached import computed_once
@@ -42,19 +43,24 @@ class Overview:
     @property
     def score_name(self) -> str:
         """The score that comes first."""
-        return "R²" if self.subject.classes is None else "accuracy"
+        return "R²" if self.subject.classes is None else "log-loss"
 
     @property
-    def oof_score(self) -> float:
-        """Of the rows of the fit, by members that have not seen them; NaN where there are none."""
-        return float(getattr(self.subject.estimator, "oof_score_", np.nan))
+    def oof_scores(self) -> dict[str, float]:
+        """Of the rows of the fit, by members that have not seen them; may be empty."""
+        if self.subject.classes is not None:
+            found = getattr(self.subject.estimator, "oof_metrics_", {})
+            return {name: ours for name, (ours, _) in found.items()}
+        score = float(getattr(self.subject.estimator, "oof_score_", np.nan))
+        name = self.subject.estimator.loss_.score_name
+        return {name: score} if np.isfinite(score) else {}
 
     @computed_once
     def scores(self) -> dict[str, dict[str, float]]:
         """By model, then by name of the score."""
         if self.evidence is None:
             return {}
-        rule = number_scores if self.subject.classes is None else class_scores
+        rule = number_scores if self.subject.classes is None else class_metrics
         found = {THIS: self.evidence.predicted}
         found |= self.baselines.predictions if self.baselines else {}
         return {name: rule(self.evidence.y, each) for name, each in found.items()}
@@ -79,10 +85,16 @@ class Overview:
                     value = score_text(self.scores[name][self.score_name])
                     text = f"{self.score_name}, {name} model"
                     found.append(KeyFigure(text, value, "the same rows"))
-        if np.isfinite(self.oof_score) and (self.evidence is None or self.evidence.tested):
-            text = f"{self.subject.estimator.loss_.score_name}, out of fold"
+            for name in ("ROC AUC", "average precision"):
+                if name in self.scores[THIS]:
+                    value = score_text(self.scores[THIS][name])
+                    plain = self.scores.get("constant", {}).get(name)
+                    note = "" if plain is None else f"constant model: {score_text(plain)}"
+                    found.append(KeyFigure(f"{name}, this model", value, note))
+        if self.oof_scores and (self.evidence is None or self.evidence.tested):
+            name, value = next(iter(self.oof_scores.items()))
             note = "rows of the fit, each by a member that has not seen it"
-            found.append(KeyFigure(text, score_text(self.oof_score), note))
+            found.append(KeyFigure(f"{name}, out of fold", score_text(value), note))
         if self.subject.has_intervals and self.evidence and self.evidence.tested:
             share = coverage_of(self.subject, self.evidence, 0.9)[0]
             found.append(KeyFigure("inside 90% intervals", f"{share:.0%}", "of the test rows"))
@@ -98,6 +110,8 @@ class Overview:
         elif self.evidence is not None:
             ours, line = (self.scores[name][self.score_name] for name in (THIS, "linear"))
             gap, error = ours - line, self._gap_error
+            if self.score_name in LOWER_IS_BETTER:
+                gap = -gap
             how = "" if self.baselines is None else self.baselines.how
             verdict = f"about as good as a linear model ({score_text(line)}, {how})"
             if np.isfinite(error) and abs(gap) > 2 * error:
@@ -137,7 +151,8 @@ class Overview:
         y, n = self.evidence.y, len(self.evidence.y)
         ours, line = self.evidence.predicted, self.baselines.predictions["linear"]
         if y.ndim == 1:
-            gap = (ours.argmax(axis=1) == y) * 1.0 - (line.argmax(axis=1) == y)
+            own = np.arange(n), y
+            gap = np.log(np.clip(ours[own], 1e-15, None) / np.clip(line[own], 1e-15, None))
         else:
             spread = y.var(axis=0)
             unit = np.where(spread > 0, spread, 1.0)
@@ -191,7 +206,7 @@ def _basis_text(basis: Any) -> str:
 def score_section(overview: Overview) -> Section:
     """The model beside a linear and a constant one."""
     scores, evidence = overview.scores, overview.evidence
-    names = list(scores[THIS]) if scores else [overview.score_name]
+    names = list(scores[THIS] if scores else overview.oof_scores or [overview.score_name])
     best = {
         name: (min if name in LOWER_IS_BETTER else max)(s[name] for s in scores.values())
         for name in (names if scores else [])
@@ -205,12 +220,10 @@ def score_section(overview: Overview) -> Section:
             kind = "best" if value == best[name] and len(scores) > 1 else ""
             cells.append(Cell(text, value, kind))
         rows.append((Cell(model), Cell(evidence.where if evidence else ""), *cells))
-    same = overview.subject.estimator.loss_.score_name == overview.score_name
-    shown = same and np.isfinite(overview.oof_score)
-    if shown and (evidence is None or evidence.tested):
-        score = Cell(score_text(overview.oof_score), overview.oof_score)
-        empty = [Cell("", None)] * (len(names) - 1)
-        rows.append((Cell(THIS), Cell("rows of the fit, out of fold"), score, *empty))
+    if overview.oof_scores and (evidence is None or evidence.tested):
+        known = [overview.oof_scores.get(name) for name in names]
+        cells = [Cell("" if value is None else score_text(value), value) for value in known]
+        rows.append((Cell(THIS), Cell("rows of the fit, out of fold"), *cells))
     notes = []
     if overview.baselines is not None:
         notes.append(

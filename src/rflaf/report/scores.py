@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
 
 Array = NDArray[Any]
 
-LOWER_IS_BETTER = {"RMSE", "mean |error|", "cross-entropy"}
+LOWER_IS_BETTER = {"RMSE", "mean |error|", "log-loss"}
 _RESAMPLES = 200
 _MOST_RESAMPLED = 20_000  # rows; with more the error of a score is too small to matter
 
@@ -31,28 +30,6 @@ def number_scores(y: Array, predicted: Array) -> dict[str, float]:
     return scores
 
 
-def class_scores(y: Array, predicted: Array) -> dict[str, float]:
-    """Accuracy, cross-entropy, and the area under the ROC curve where all classes occur.
-
-    Examples
-    --------
-    >>> scores = class_scores(np.array([0, 1]), np.array([[0.75, 0.25], [0.5, 0.5]]))
-    >>> {name: round(score, 2) for name, score in scores.items()}
-    {'accuracy': 0.5, 'cross-entropy': 0.49, 'ROC AUC': 1.0}
-    """
-    given = np.clip(predicted[np.arange(len(y)), y], 1e-15, None)
-    scores = {"accuracy": accuracy(y, predicted), "cross-entropy": float(-np.log(given).mean())}
-    count = predicted.shape[1]
-    if len(np.unique(y)) == count:
-        shares = predicted / predicted.sum(axis=1, keepdims=True)
-        scores["ROC AUC"] = float(
-            roc_auc_score(y, shares[:, 1])
-            if count == 2
-            else roc_auc_score(y, shares, multi_class="ovr", labels=range(count))
-        )
-    return scores
-
-
 def r_squared(y: Array, predicted: Array) -> float:
     """The mean over targets; NaN where none of them varies."""
     spread = np.sum((y - y.mean(axis=0)) ** 2, axis=0)
@@ -63,15 +40,15 @@ def r_squared(y: Array, predicted: Array) -> float:
     return float(np.mean(1 - loss[varies] / spread[varies]))
 
 
-def accuracy(y: Array, predicted: Array) -> float:
-    """The share of rows whose class has the highest probability."""
-    return float(np.mean(predicted.argmax(axis=1) == y))
+def log_loss(y: Array, predicted: Array) -> float:
+    """The mean of -log p of a row's own class."""
+    return float(-np.log(np.clip(predicted[np.arange(len(y)), y], 1e-15, None)).mean())
 
 
 def score_error(y: Array, predicted: Array) -> float:
-    """The standard error of R² or the accuracy, over rows drawn anew; NaN for few rows."""
+    """The standard error of R² or the log-loss, over rows drawn anew; NaN for few rows."""
     n = len(y)
-    score = accuracy if y.ndim == 1 else r_squared
+    score = log_loss if y.ndim == 1 else r_squared
     if n < 10 or not np.isfinite(score(y, predicted)):
         return float("nan")
     if n > _MOST_RESAMPLED:

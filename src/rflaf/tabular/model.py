@@ -123,6 +123,7 @@ def fit_table(
     task: str = "auto",
     loss: str = "squared_error",
     drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     n_components: int | str = "auto",
     activation: str = "rbf",
     n_basis: int = 32,
@@ -149,6 +150,8 @@ def fit_table(
         What a regression minimises: as for RFLAFRegressor.
     drop : names
         Columns to leave out.
+    categorical : names
+        Columns that are categories whatever they hold, besides those that are found to be.
     n_components, activation, n_basis, metric, effort, random_state
         As for RFLAFRegressor.
     time_limit : float or None
@@ -196,6 +199,7 @@ def fit_table(
         effort=effort,
         time_limit=time_limit if time_limit is None or not scored else time_limit / 2,
         random_state=random_state,
+        categorical_features=list(categorical) or "from_dtype",
     )
     scores: dict[str, float] = {}
     start = time.perf_counter()

@@ -134,7 +134,7 @@ def check_output(
     path = Path(path)
     for given in map(Path, inputs):
         if path.exists() and given.exists() and path.samefile(given):
-            raise TableError(f"'{path}' is read for this, and would be replaced.")
+            raise TableError(f"'{path}' is also the input; choose another output name.")
     ending = _ending(path, "written", endings)
     if path.is_dir():
         raise TableError(f"'{path}' is a folder. Expected the name of a file.")

@@ -57,7 +57,7 @@ def split_target(
     chosen = choose_task(frame.get_column(target), task)
     rows = frame.drop([target, *drop])
     if not rows.columns:
-        raise TableError("The table has no column to learn from besides the target.")
+        raise TableError("The table has no column other than the target.")
     rows = rows.rename({name: str(name) for name in rows.columns})
     _check_columns(rows, strict)
     return rows.to_native(), chosen
@@ -109,7 +109,7 @@ def choose_task(target: Any, task: str = "auto") -> Task:
     >>> choose_task(pd.Series(["yes", "no", "yes"], name="paid")).name
     'classification'
     >>> choose_task(pd.Series([0.5, 0.25, 3.0], name="price")).reason
-    "'price' holds numbers that are not whole"
+    "'price' contains non-integers"
     >>> choose_task(pd.Series([1, 2, 3], name="rank")).reason
     "'rank' holds 3 different whole numbers in 3 rows, fewer than 10 rows each"
     """
@@ -145,7 +145,7 @@ def choose_task(target: Any, task: str = "auto") -> Task:
 
 def _for_numbers(name: Any, values: NDArray[Any]) -> tuple[str, str]:
     if not _whole(values):
-        return "regression", f"{name!r} holds numbers that are not whole"
+        return "regression", f"{name!r} contains non-integers"
     count, rows = len(np.unique(values)), len(values)
     found = f"{name!r} holds {count} different whole numbers in {rows:,} rows"
     if count > FEW_VALUES:
@@ -164,8 +164,7 @@ def _checked(name: Any, kind: str, values: NDArray[Any], task: str) -> NDArray[A
     elif kind == "number":
         if not _whole(values):
             raise TableError(
-                f"Classification needs classes. The target {name!r} holds numbers that are not "
-                "whole."
+                f"Classification needs classes. The target {name!r} contains non-integers."
             )
         values = values.astype(np.int64)
     if len(np.unique(values)) < 2:

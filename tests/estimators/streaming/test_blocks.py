@@ -11,7 +11,15 @@ from tests.estimators.streaming.conftest import SAMPLED, SEED, N, classifier, cu
 
 def assert_same(one, other):
     assert one.activation_ == other.activation_
-    for name in ("coef_", "intercept_", "mean_", "scale_", "metric_", "components_", "alpha_"):
+    for name in (
+        "output_weights_",
+        "intercept_",
+        "mean_",
+        "scale_",
+        "metric_",
+        "components_",
+        "alpha_",
+    ):
         assert (
             np.asarray(getattr(one, name)).tobytes() == np.asarray(getattr(other, name)).tobytes()
         )
@@ -40,7 +48,7 @@ def test_weights_and_many_targets(size, rows):
     assert_same(model, whole)
     _, std = model.predict(cut(size, X), return_std=True)
     np.testing.assert_allclose(std, whole.predict(X, return_std=True)[1], rtol=1e-6)
-    assert not np.array_equal(whole.coef_, regressor().fit(X, Y).coef_)
+    assert not np.array_equal(whole.output_weights_, regressor().fit(X, Y).output_weights_)
 
 
 @pytest.mark.parametrize("size", [1, 333])

@@ -1,0 +1,39 @@
+"""Compile the kernels before they are needed, for instance when a container's image is built."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rflaf.activation import Activation
+from rflaf.bases import RBF, BSpline
+from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
+from rflaf.fused import cache_folder
+
+
+def warm_up() -> str:
+    """Compile what fits and predictions need, and keep it on disk. Returns the folder.
+
+    Small models are fitted: what they call is what others call. The kernels of `rflaf.nn` are not
+    among them.
+
+    Examples
+    --------
+    >>> from rflaf.warm_up import warm_up
+    >>> folder = warm_up()
+    """
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((300, 4))
+    y = np.sin(2 * x[:, 0]) + np.round(x[:, 1])
+    regressor = RFLAFRegressor(n_components=50, random_state=0).fit(x, y)
+    regressor.predict_std(x)
+    for form in ("raw", "bins"):
+        RFLAFRegressor(n_components=50, input_form=form, random_state=0).fit(x, y).predict(x)
+    RFLAFClassifier(n_components=50, random_state=0).fit(x, np.digitize(y, [-1, 1])).predict(x)
+    for dtype in (np.float32, np.float64):
+        z = x.astype(dtype)
+        for basis in (RBF(5), BSpline(7)):
+            activation = Activation(basis, rng.standard_normal(basis.n))
+            activation(z)
+            activation.derivative(z)
+        RandomFeatures(n_components=50, random_state=0).fit(z, y).transform(z)
+    return cache_folder()
