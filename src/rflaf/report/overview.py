@@ -92,9 +92,9 @@ class Overview:
                     note = "" if plain is None else f"constant model: {score_text(plain)}"
                     found.append(KeyFigure(f"{name}, this model", value, note))
         if self.oof_scores and (self.evidence is None or self.evidence.tested):
-            name, value = next(iter(self.oof_scores.items()))
+            name, score = next(iter(self.oof_scores.items()))
             note = "rows of the fit, each by a member that has not seen it"
-            found.append(KeyFigure(f"{name}, out of fold", score_text(value), note))
+            found.append(KeyFigure(f"{name}, out of fold", score_text(score), note))
         if self.subject.has_intervals and self.evidence and self.evidence.tested:
             share = coverage_of(self.subject, self.evidence, 0.9)[0]
             found.append(KeyFigure("inside 90% intervals", f"{share:.0%}", "of the test rows"))
