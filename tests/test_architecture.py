@@ -104,7 +104,6 @@ PARTS = {
         "fused",
         "graphs",
         "inputs",
-        "rules",
         "runtime",
     },
     "pages": set(),

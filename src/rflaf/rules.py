@@ -33,7 +33,7 @@ QUANTILE_ROWS = 100_000  # that quantiles are taken of
 # Trials of forms and metrics
 TRIAL_STEPS, TRIAL_ROWS, TRIAL_FEATURES = 10, 6000, 400
 MIXED_LOSS = 1.4  # (measured) times the best trial's loss: teams that are worse are not learned
-MIXED_ROWS = 1000  # up to which both are learned, whatever one trial says
+MIXED_ROWS = 500  # up to which both are learned, whatever one trial says
 METRIC_ROWS = {"full": 128, "diagonal": 512}  # most inputs of a metric; it takes d², 5 d rows
 ROWS_PER_SCALE = 5  # that a scale per input takes,
 ROWS_PER_BIN = 2  # and a scale per bin
@@ -59,6 +59,7 @@ SCREENED_CELLS = 5  # of an input
 SCREENED_GAIN = 0.8  # times the loss of the best other start: only then is it taken
 SCREENED_REST = 0.1  # scale of inputs that screening sees nothing of, relative to the largest
 LEFT_BEHIND, RESTARTS = 1.5, 2  # times the middle member's loss: learned again, at most so often
+TRIAL_BEHIND = 2.0  # times the trial's loss counts as the middle one: sketches have fewer rows
 MOST_TARGETS = 12  # more outputs are mixed down to this many, at random
 
 # The loss in the learning
@@ -78,9 +79,9 @@ MOST_TEMPERATURE = 3.0  # that scores are divided or multiplied by
 FEW_ROWS_PENALTY = 1e-4  # of the features' variance, at least, where no rows are held out
 
 # The distribution of errors. benchmarks/uncertainty.py
-SCALE_FEATURES, SCALE_MEMBERS = 100, 5  # of the fit of their scale
+SCALE_FEATURES, SCALE_MEMBERS = 100, 3  # of the fit of their scale
 SCALE_OUTPUTS = 4  # targets that have a scale of their own; more have one together
-SCALE_LEAST, SCALE_ROWS = 200, 10_000  # rows below which the scale is constant, and at most
+SCALE_LEAST, SCALE_ROWS = 200, 2000  # rows below which the scale is constant, and at most
 SCALE_RANGE = 30.0  # times or over its middle, at most
 RATIO_ROWS, LEAST_RATIO = 1000, 0.3  # of the error of the members' mean to that of one
 KNOT_STEP, LAST_KNOT = 0.5, 2.5  # of the quantile function, in normal quantiles

@@ -242,7 +242,9 @@ def test_what_is_kept_stays_with_its_member(monkeypatch, kind):
     y = y > 0 if kind is RFLAFClassifier else y
     monkeypatch.setattr(rules, "MIXED_LOSS", np.inf)
     fits = sys.modules["rflaf.fitting.fit"]  # the package has a function of this name
-    monkeypatch.setattr(fits, "mix_teams", lambda *_: np.array([0.3, 0.7]))
+    monkeypatch.setattr(
+        fits, "mix_teams", lambda loss, count: np.array([0.3, 0.7] if count == 2 else [1.0])
+    )
     model = kind(40, max_iter=4, random_state=0).partial_fit(X, y)
     assert [member.layer.team for member in model.members_] == 5 * [1] + 5 * [0]
     before = model._scores(X)

@@ -71,7 +71,8 @@ def test_it_has_one_member_unless_told_otherwise(friedman):
     model = RFLAFRegressor(solver="cg", **{**FAST, "n_members": "auto"}).fit(X, y)
     assert len(model.members_) == 1
     prediction, std = model.predict(X_test, return_std=True)
-    np.testing.assert_allclose(std, model.noise_)
+    np.testing.assert_allclose(std, std[0])
+    assert std[0] == pytest.approx(model.noise_, rel=0.05)  # the shape of the errors is smoothed
     assert np.mean(np.abs(prediction - y_test) < 1.96 * std) > 0.85
     assert 0.5 < model.oof_score_ < 1
 

@@ -18,7 +18,7 @@ def test_who_is_left_behind():
     team = [layer(0, 0.047), layer(0, 0.965), layer(0, 0.045), layer(1, 0.30), layer(1, 0.32)]
     choices = [SimpleNamespace(trial_loss=np.inf), SimpleNamespace(trial_loss=0.29)]
     assert _left_behind(team, choices) == [1]
-    choices[1].trial_loss = 0.1  # a short trial was better than any of the team
+    choices[1].trial_loss = 0.09  # a short trial was better than any of the team
     assert _left_behind(team, choices) == [1, 3, 4]
 
 
@@ -37,7 +37,7 @@ def test_it_is_learned_again_and_the_better_one_is_kept(monkeypatch, better):
 
     monkeypatch.setattr(MemberLearner, "layer", fails)
     rng = np.random.default_rng(0)
-    x = rng.uniform(-1, 1, (240, 3))
+    x = rng.uniform(-1, 1, (150, 3))  # too few for a fit of the scale of errors
     options = {"n_members": 3, "metric": "diagonal", "input_form": "raw", "max_iter": 5}
     model = RFLAFRegressor(30, random_state=0, n_jobs=1, **options).fit(x, x[:, 0])
     losses = [member.layer.last_loss for member in model.members_]

@@ -44,7 +44,7 @@ class ErrorShape:
 
     @classmethod
     def normal(cls, std: float = 1.0) -> ErrorShape:
-        """A normal distribution with mean 0."""
+        """A normal distribution with mean 0 and standard deviation `std`."""
         z = np.linspace(-_FAR, _FAR, 25)  # no tails, which would be heavier
         return cls(z, std * z, np.full(len(z), float(std)))
 
@@ -79,7 +79,7 @@ class ErrorShape:
         return replace(self, values=self.values + by)
 
     def scaled(self, by: float) -> ErrorShape:
-        """The distribution of errors times a positive number."""
+        """The distribution of errors times `by`, a positive number."""
         return replace(self, values=self.values * by, slopes=self.slopes * by)
 
     def quantile(self, q: Array) -> Array:
@@ -91,7 +91,7 @@ class ErrorShape:
         return ndtr(self.score(e))
 
     def logpdf(self, e: Array) -> Array:
-        """The logarithm of the density."""
+        """The logarithm of the density at errors `e`."""
         z = self.score(e)
         return -0.5 * z**2 - 0.5 * np.log(2 * np.pi) - np.log(self.value(z)[1])
 

@@ -183,7 +183,8 @@ def _left_behind(layers: list[FittedLayer], chosen: list[Choice]) -> list[int]:
     behind = []
     for team, choice in enumerate(chosen):
         at = [i for i, layer in enumerate(layers) if layer.team == team]
-        usual = min(float(np.median([layers[i].last_loss for i in at])), choice.trial_loss)
+        middle = float(np.median([layers[i].last_loss for i in at]))
+        usual = min(middle, rules.TRIAL_BEHIND * choice.trial_loss)
         behind += [i for i in at if layers[i].last_loss > rules.LEFT_BEHIND * usual]
     return behind
 

@@ -149,24 +149,24 @@ class Loss(ABC):
         return by
 
     def quality(self, y: Array, prediction: Array, weights: Array | None) -> float:
-        """What the regressor's `score` shows for predictions: 1 at best."""
+        """What the regressor's `score` shows for a `prediction`: 1 at best."""
         return float(r2_score(y, prediction, sample_weight=weights))
 
     def error_scale(self, prediction: Array) -> Array | None:
-        """What the size of errors is in proportion to, n × C, if the loss implies it.
+        """What the size of errors grows with `prediction` like, n × C, if the loss implies it.
 
         None: it is learned.
         """
         return None
 
     def centred(self, shape: ErrorShape) -> ErrorShape:
-        """The distribution of errors, moved to where the loss puts predictions."""
+        """The distribution of errors, `shape`, moved to where the loss puts predictions."""
         return shape
 
     def distribution(
         self, prediction: Array, std: Array, shapes: Sequence[ErrorShape]
     ) -> Distribution:
-        """That of observations with these standard deviations, n × C, and shapes of errors."""
+        """That of observations around a `prediction`, n × C, by `std` and `shapes` of errors."""
         unit = np.array([shape.std for shape in shapes])
         scale = std / np.where(unit > 0, unit, 1.0)
         return ErrorDistribution(prediction, scale, shapes, self.outputs == 1 and self.single)

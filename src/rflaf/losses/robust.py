@@ -87,7 +87,7 @@ class AbsoluteError(Robust):
     width = 0.15
 
     def centred(self, shape: ErrorShape) -> ErrorShape:
-        """Predictions are medians."""
+        """Moved to a `shape` of median 0: predictions are medians."""
         return shape.moved(-float(shape.quantile(np.array(0.5))))
 
 
@@ -169,11 +169,11 @@ class Quantile(Robust):
         return super().residuals(scores, y) if self.single else None
 
     def centred(self, shape: ErrorShape) -> ErrorShape:
-        """Predictions are quantiles."""
+        """Moved to a `shape` whose quantile is 0: predictions are quantiles."""
         return shape.moved(-float(shape.quantile(np.array(self.quantile))))
 
     def quality(self, y: Array, prediction: Array, weights: Array | None) -> float:
-        """How much lower the pinball loss is than that of the best constants: their mean."""
+        """How much lower the pinball loss of a `prediction` is than that of the best constants."""
         columns = prediction.reshape(len(prediction), -1).T
         parts = [
             d2_pinball_score(y, column, sample_weight=weights, alpha=level)

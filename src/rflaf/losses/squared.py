@@ -56,7 +56,7 @@ class SquaredError(Numbers):
         return ends + np.array([[-1.0], [1.0]]) * more
 
     def centred(self, shape: ErrorShape) -> ErrorShape:
-        """Predictions are means."""
+        """Moved to a `shape` of mean 0: predictions are means."""
         return shape.moved(-shape.mean)
 
     def score(self, scores: Float64, target: Array, weights: Array) -> float:

@@ -61,9 +61,15 @@ class Subject:
 
     def quantiles(self, X: Any) -> dict[float, Array]:
         """Predictions of several quantiles by their levels, n each; none for other models."""
-        if self.classes is not None or self.has_intervals:
-            return {}
-        return dict(zip(self.estimator.loss_.quantile, self.model.predict(X).T))
+        levels = self._levels
+        return dict(zip(levels, self.model.predict(X).T)) if levels else {}
+
+    @property
+    def _levels(self) -> list[float]:
+        """Those of a model of several quantiles; none for other models."""
+        loss = getattr(self.estimator, "loss_", None)
+        levels: Any = getattr(loss, "quantile", 0.5)
+        return list(levels) if np.ndim(levels) else []
 
     def outputs(self, X: Any) -> Array:
         """Predictions, n × C: numbers, or probabilities of the classes."""
@@ -74,9 +80,8 @@ class Subject:
     def shown(self, predicted: Array) -> Array:
         """Predictions as n × C; of several quantiles the one nearest to the median."""
         found = np.asarray(predicted, np.float64).reshape(len(predicted), -1)
-        if self.classes is None and not self.has_intervals:
-            levels = np.asarray(self.estimator.loss_.quantile)
-            found = found[:, [int(np.abs(levels - 0.5).argmin())]]
+        if self._levels:
+            found = found[:, [int(np.abs(np.array(self._levels) - 0.5).argmin())]]
         return found
 
     def outside_share(self, X: Any) -> float:

@@ -82,7 +82,7 @@ class TableModel:
         return self.estimator.predict_std(self.frame(table))
 
     def predict_quantiles(self, table: Any, quantiles: Sequence[float]) -> NDArray[Any]:
-        """Quantiles of a new observation at each row, a column each."""
+        """The `quantiles` of a new observation at each row, a column each."""
         self._check_numbers("quantiles")
         return self.estimator.predict_quantiles(self.frame(table), quantiles)
 
