@@ -59,6 +59,7 @@ SCREENED_CELLS = 5  # of an input
 SCREENED_GAIN = 0.8  # times the loss of the best other start: only then is it taken
 SCREENED_REST = 0.1  # scale of inputs that screening sees nothing of, relative to the largest
 LEFT_BEHIND, RESTARTS = 1.5, 2  # times the middle member's loss: learned again, at most so often
+NOTHING_LEFT = 0.005  # of the targets' variance; members below are not compared
 TRIAL_BEHIND = 2.0  # times the trial's loss counts as the middle one: sketches have fewer rows
 MOST_TARGETS = 12  # more outputs are mixed down to this many, at random
 

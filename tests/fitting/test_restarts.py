@@ -20,6 +20,9 @@ def test_who_is_left_behind():
     assert _left_behind(team, choices) == [1]
     choices[1].trial_loss = 0.09  # a short trial was better than any of the team
     assert _left_behind(team, choices) == [1, 3, 4]
+    almost_done = [layer(0, 1e-4), layer(0, 1e-3), layer(0, 1e-5)]
+    assert _left_behind(almost_done, choices[:1]) == []
+    assert _left_behind([layer(0, np.nan)], choices[:1]) == []  # no step was taken
 
 
 @pytest.mark.parametrize("better", [True, False])
@@ -31,9 +34,7 @@ def test_it_is_learned_again_and_the_better_one_is_kept(monkeypatch, better):
         found = plain(self, member, form)
         tries.append(1)
         stuck = len(tries) == 2 or (len(tries) > 3 and not better)
-        loss = 5.0 if stuck else 0.1
-        history = [{"loss": loss, "alpha": 1.0, "features": 1}]
-        return layers.replace(found, history=history)
+        return layers.replace(found, last_loss=5.0 if stuck else 0.1)
 
     monkeypatch.setattr(MemberLearner, "layer", fails)
     rng = np.random.default_rng(0)

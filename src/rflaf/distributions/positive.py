@@ -18,7 +18,8 @@ Array = NDArray[Any]
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _PANELS = 4  # of the integral on each side
 _REST = 1e-9  # probability that is left out of integrals and sums
-_MOST_COUNTS = 10_000  # that are added up one by one, and summands
+_MOST_COUNTS = 10_000  # that are added up one by one
+_MOST_SUMMANDS = 300  # of a sum; with more it is as good as a gamma variable
 _HALVINGS = 35
 
 
@@ -55,8 +56,9 @@ class Positive(Distribution):
         """By quadrature of (cdf - step)² on both sides of y."""
         y = np.broadcast_to(np.asarray(y, np.float64), self.prediction.shape)
         inside = np.maximum(y, 0.0)
-        top = np.maximum(self._quantile(np.array([[1 - _REST]]))[0], inside)
-        below = self._integral(np.zeros_like(inside), inside, lambda s: (1 - s) ** 2)
+        ends = self._quantile(np.array([[_REST], [1 - _REST]]))
+        low, top = np.minimum(ends[0], inside), np.maximum(ends[1], inside)
+        below = self._integral(low, inside, lambda s: (1 - s) ** 2)
         return below + self._integral(inside, top, np.square) + np.maximum(-y, 0.0)
 
     def _integral(self, low: Array, high: Array, of: Callable[[Array], Array]) -> Array:
@@ -165,11 +167,16 @@ class SumDistribution(Positive):
         """The mean number of summands, their shape and their scale."""
         p, ratio = self.power, self.deviation**2 / self.prediction
         count = self.prediction / (ratio * (2 - p))
-        return np.minimum(count, _MOST_COUNTS), (2 - p) / (p - 1), ratio * (p - 1)
+        return count, (2 - p) / (p - 1), ratio * (p - 1)
+
+    @property
+    def _many(self) -> tuple[Array, GammaDistribution]:
+        """Which rows have too many summands to add up, and the distribution they have instead."""
+        return self._parts[0] > _MOST_SUMMANDS, GammaDistribution(self.prediction, self.deviation)
 
     def _sum(self, of: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
         """The mean of a function of the number of summands, where there are some."""
-        count, total = self._parts[0], np.zeros(shape)
+        count, total = np.minimum(self._parts[0], _MOST_SUMMANDS), np.zeros(shape)
         reach = int(6 * np.sqrt(count.max())) + 12
         first = np.maximum(np.floor(count) - reach, 1.0)
         for k in range(2 * reach):
@@ -179,21 +186,26 @@ class SumDistribution(Positive):
         return total
 
     def _survival(self, y: Array) -> Array:
-        _, shape, scale = self._parts
-        return self._sum(lambda k: special.gammaincc(k * shape, y / scale), y.shape)
+        (_, shape, scale), (many, gamma) = self._parts, self._many
+        few = self._sum(lambda k: special.gammaincc(k * shape, y / scale), y.shape)
+        return np.where(many, gamma._survival(y), few)
 
     def logpdf(self, y: Any) -> Array:
         count, shape, scale = self._parts
         y = np.broadcast_to(np.asarray(y, np.float64), self.prediction.shape)
         at = np.where(y > 0, y, 1.0)
         density = self._sum(lambda k: stats.gamma.pdf(at, k * shape, scale=scale), y.shape)
+        many, gamma = self._many
         with np.errstate(divide="ignore"):
-            return np.where(y > 0, np.log(density), np.where(y < 0, -np.inf, -count))
+            few = np.where(y > 0, np.log(density), np.where(y < 0, -np.inf, -count))
+        return np.where(many, gamma.logpdf(y), few)
 
     def sample(self, size: int = 1, rng: Any = None) -> Array:
         rng = np.random.default_rng(rng)
-        count, shape, scale = self._parts
-        return scale * rng.gamma(shape * rng.poisson(count, (size, *count.shape)))
+        (count, shape, scale), (many, gamma) = self._parts, self._many
+        number = rng.poisson(np.minimum(count, _MOST_SUMMANDS), (size, *count.shape))
+        few = scale * rng.gamma(shape * number)
+        return np.where(many, gamma.quantile(rng.random(size)).T, few) if many.any() else few
 
     def _quantile(self, q: Array) -> Array:
         """By halving; the bound on the survival at the top is Cantelli's."""
@@ -204,4 +216,5 @@ class SumDistribution(Positive):
             middle = (low + high) / 2
             above = 1 - self._survival(middle) < q
             low, high = np.where(above, middle, low), np.where(above, high, middle)
-        return np.where(q <= np.exp(-self._parts[0]), 0.0, high)
+        many, gamma = self._many
+        return np.where(many, gamma._quantile(q), np.where(q <= np.exp(-self._parts[0]), 0.0, high))

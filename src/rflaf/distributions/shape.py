@@ -112,9 +112,9 @@ class ErrorShape:
     @property
     def std(self) -> float:
         """The standard deviation of the errors."""
-        edges, mean = self._edges(), self.mean
-        parts = self._integral(edges[:-1], edges[1:], lambda h, _: (h - mean) ** 2)
-        return float(np.sqrt(parts.sum()))
+        edges, mean, unit = self._edges(), self.mean, self._unit
+        parts = self._integral(edges[:-1], edges[1:], lambda h, _: ((h - mean) / unit) ** 2)
+        return float(np.sqrt(parts.sum())) * unit
 
     def value(self, z: Array) -> tuple[Array, Array]:
         """h and its slope."""
@@ -124,8 +124,9 @@ class ErrorShape:
         both = t * (1 - t)
         under = secant + (first + last - 2 * secant) * both
         under = np.where(under > 0, under, 1.0)  # a distribution without width
-        value = self.values[k] + rise * (secant * t**2 + first * both) / under
-        slope = secant**2 * (last * t**2 + 2 * secant * both + first * (1 - t) ** 2) / under**2
+        value = self.values[k] + rise * ((secant * t**2 + first * both) / under)
+        bent = last * t**2 + 2 * secant * both + first * (1 - t) ** 2
+        slope = (secant / under) ** 2 * bent
         for side, end in ((-1, 0), (1, -1)):
             far = np.maximum(side * (z - self.z[end]), 0.0) * rules.TAIL_BEND
             beyond = side * self.slopes[end] * np.expm1(far) / rules.TAIL_BEND
@@ -136,8 +137,9 @@ class ErrorShape:
     def score(self, e: Array) -> Array:
         """The z with h(z) = e."""
         e = np.asarray(e, np.float64)
-        k, width, rise, secant, first, last = self._segment(self.values, e)
-        up = np.clip(e - self.values[k], 0.0, rise)
+        k, width, *others = self._segment(self.values, e)
+        rise, secant, first, last = (each / self._unit for each in others)
+        up = np.clip((e - self.values[k]) / self._unit, 0.0, rise)
         bent = first + last - 2 * secant
         a, b, c = rise * (secant - first) + up * bent, rise * first - up * bent, -secant * up
         t = 2 * c / (-b - np.sqrt(np.maximum(b**2 - 4 * a * c, 0)))
@@ -147,6 +149,12 @@ class ErrorShape:
             beyond = side * np.log1p(far * rules.TAIL_BEND) / rules.TAIL_BEND
             z = np.where(far > 0, self.z[end] + beyond, z)
         return z
+
+    @property
+    def _unit(self) -> float:
+        """Squares of very large or small errors are lost without it."""
+        largest = float(np.abs(self.values).max())
+        return largest if largest > 0 else 1.0
 
     def _segment(self, knots: Array, at: Array) -> tuple[Array, ...]:
         """For each number its segment between knots: place, width, rise, secant, two slopes."""

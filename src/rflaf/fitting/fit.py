@@ -252,7 +252,7 @@ def _mixed(scores: Array, task: Task) -> tuple[Array, float]:
     seen = np.flatnonzero(np.isfinite(scores[0, :, 0]))
     if not len(seen):
         return np.ones(1), 1.0
-    seen = seen[:: -(-len(seen) // _MOST_MIXED)]
+    seen = seen[_some(len(seen), _MOST_MIXED, task.settings.rng(9))]
     known, target, of_rows = scores[:, seen], task.sample.y[seen], task.sample.weights[seen]
 
     def loss(weights: Array) -> float:
@@ -303,14 +303,20 @@ def _spread(learned: _Learned) -> tuple[Array | None, Spread | None]:
         return noise, Spread([[]] * len(size), [ErrorShape.normal(float(each)) for each in size])
     unit = _largest(errors)
     errors = errors / unit
-    at = at[:: -(-len(at) // rules.SCALE_ROWS)]
-    errors, weights = errors[:: -(-len(errors) // rules.SCALE_ROWS)], given.weights[at]
+    # at random: every k-th row would be one hour of the day, or one of two that alternate
+    some = _some(len(at), rules.SCALE_ROWS, task.settings.rng(8))
+    at, errors, weights = at[some], errors[some], weights[some]
     several = errors.shape[1] > rules.SCALE_OUTPUTS  # then they share their scale
     parts = [errors] if several else list(errors.T[:, :, None])
     found = [_scale_and_shapes(learned, at, part, weights) for part in parts]
     scales = [members for members, shapes in found for _ in shapes]
     spread = Spread(scales, [shape for _, shapes in found for shape in shapes])
     return noise, spread.scaled(unit * mean_error_ratio(learned.solved, learned.members, task))
+
+
+def _some(count: int, most: int, rng: np.random.Generator) -> Array:
+    """Numbers of at most so many rows, in order."""
+    return np.sort(rng.choice(count, most, replace=False)) if count > most else np.arange(count)
 
 
 def _largest(errors: Array) -> Array:

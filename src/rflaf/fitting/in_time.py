@@ -37,11 +37,11 @@ def fit_in_time(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
                 next_one = fit(rows, loss, replace(settings, effort=effort))
         except OutOfTime:
             return _without(found, efforts[k:])
+        # scores are of other rows with every effort: only a fit that was cut short is compared
+        if clock.cut and next_one.oof_score < found.oof_score:
+            return _without(found, efforts[k:])
         left_out = [f"steps of learning with effort {effort!r}"] if clock.cut else []
-        if not next_one.oof_score < found.oof_score:
-            found = replace(next_one, left_out=left_out)
-        else:
-            found = replace(found, left_out=left_out)
+        found = replace(next_one, left_out=left_out)
     return found
 
 

@@ -55,6 +55,8 @@ class FittedLayer:
     fold, team : int
         The fold whose rows it has not seen, and the number of its team: layers that differ in
         their fold alone.
+    last_loss : float
+        The middle one of the last losses of learning, at the best constant scores; NaN without any.
     """
 
     form: Form
@@ -69,17 +71,12 @@ class FittedLayer:
     z_sample: Array
     fold: int = -1
     team: int = 0
+    last_loss: float = np.nan
 
     @property
     def sigma(self) -> fused.Sigma:
         """The compiled activation."""
         return self.activation.table()
-
-    @property
-    def last_loss(self) -> float:
-        """The middle one of the last steps' losses; infinite where no steps were taken."""
-        last = [record["loss"] for record in self.history[-8:]]
-        return float(np.median(last)) if last else np.inf
 
     @property
     def origin(self) -> NDArray[np.intp]:
@@ -174,17 +171,24 @@ def learn_layers(task: Task, chosen: list[Choice]) -> list[FittedLayer]:
     return layers
 
 
+def _last_loss(learned: Learned) -> float:
+    """The quadratic model of a second round has a unit of its own: the first one tells."""
+    last = [record["loss"] for record in learned.history[: learned.before][-8:]]
+    return float(np.median(last)) if last else np.nan
+
+
 def _left_behind(layers: list[FittedLayer], chosen: list[Choice]) -> list[int]:
     """Layers whose learning ended far above that of their team, or of the trial of their form.
 
-    Where few inputs matter, and only together, learning may never leave its start. All of this is
-    known from rows that the member may see.
+    Where few inputs matter, and only together, learning may never leave its start. Losses are of
+    the member's own rows, that of the trial of the first fold. Where hardly anything is left to be
+    learned, nothing is repeated.
     """
     behind = []
     for team, choice in enumerate(chosen):
         at = [i for i, layer in enumerate(layers) if layer.team == team]
         middle = float(np.median([layers[i].last_loss for i in at]))
-        usual = min(middle, rules.TRIAL_BEHIND * choice.trial_loss)
+        usual = max(min(middle, rules.TRIAL_BEHIND * choice.trial_loss), rules.NOTHING_LEFT)
         behind += [i for i in at if layers[i].last_loss > rules.LEFT_BEHIND * usual]
     return behind
 
@@ -234,6 +238,7 @@ class MemberLearner:
             history=learned.history,
             coverage=coverage,
             z_sample=z,
+            last_loss=_last_loss(learned),
         )
 
     def _learned(self, member: MemberRows, form: Form, w: Array) -> tuple[Learned, float]:
@@ -262,7 +267,8 @@ class MemberLearner:
         second = self._second(member, first, learned, w) or first
         learned = replace(learned, alpha=learned.alpha * first.unit / second.unit)
         again = self._learn(_problem(second, w, form), second.unit, learned)
-        return replace(again, history=learned.history + again.history), second.unit
+        history = learned.history + again.history
+        return replace(again, history=history, before=len(learned.history)), second.unit
 
     def _second(
         self, member: MemberRows, first: Regression, learned: Learned, w: Array

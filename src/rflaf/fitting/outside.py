@@ -74,8 +74,10 @@ class Outside:
         below, above = self.beyond(x, inner)
         outside = np.flatnonzero(as_array(x != inner).any(axis=1))
         shift = below[outside] @ self.slopes[0] + above[outside] @ self.slopes[1]
+        inside = scores[outside]
         scores = scores.copy()
-        scores[outside] = np.clip(scores[outside] + shift, *self.bounds)
+        low, high = np.minimum(self.bounds[0], inside), np.maximum(self.bounds[1], inside)
+        scores[outside] = np.clip(inside + shift, low, high)
         return scores
 
     def export(
@@ -99,7 +101,8 @@ class Outside:
         beyond = [graph.add("Min", *pair) for pair in zip(apart, self.reach)]
         lines = [graph.add("MatMul", each, slopes) for each, slopes in zip(beyond, self.slopes)]
         taken_on = graph.add("Add", scores, graph.add("Add", *lines))
-        taken_on = graph.add("Min", graph.add("Max", taken_on, self.bounds[0]), self.bounds[1])
+        low, high = (graph.add(*each) for each in zip(("Min", "Max"), self.bounds, [scores] * 2))
+        taken_on = graph.add("Min", graph.add("Max", taken_on, low), high)
         far = graph.add("ReduceSum", graph.add("Add", *apart), np.array([1]), keepdims=1)
         return str(graph.add("Where", graph.add("Greater", far, np.float64(0)), taken_on, scores))
 
@@ -180,6 +183,8 @@ class Outside:
         least, greatest = ranges
         seen = np.array([np.minimum(self.seen[0], least), np.maximum(self.seen[1], greatest)])
         known = np.isfinite(self.seen)
+        if self.monotone is not None:  # their lattice stays, so that rows beyond it are far
+            known[:, [axis.column for axis in self.monotone.axes]] = False
         moved = np.where(known, seen - np.where(known, self.seen, 0.0), 0.0)
         return replace(self, seen=np.where(known, seen, self.seen), ends=self.ends + moved)
 

@@ -78,7 +78,7 @@ def scale_settings(settings: FitSettings, x: Any) -> FitSettings:
     """Those of the fit of the scale: small, and the same whatever the model is like."""
     wide = sparse.issparse(x) or x.shape[1] > rules.METRIC_ROWS["full"]
     return FitSettings(
-        n_components=rules.SCALE_FEATURES,
+        n_components=min(rules.SCALE_FEATURES, settings.components),
         n_members=rules.SCALE_MEMBERS,
         basis=Fixed.with_phase("cos", -2.0, 2.0),
         coefficients=np.ones(1),

@@ -66,7 +66,7 @@ def _best_of_each_sort(losses: Losses, mixes: bool, most: float) -> list[Choice]
     if len(best) == 1:  # a model without a learned map differs most
         plain = [c for c in losses if c.kind == "none" and c not in best]
         return best + plain[:1]
-    return [c for c in best if losses[c] <= most * losses[best[0]]]
+    return [c for c in best if c is best[0] or not losses[c] > most * losses[best[0]]]
 
 
 def _suits(choices: list[Choice], options: list[Choice], trials: Trials) -> bool:

@@ -21,6 +21,7 @@ from rflaf.losses.numbers import check_one_column, largest_size
 from rflaf.rows import Sample
 
 _RATES = 1.5  # power of the distribution of rates
+_MOST_DOUBT = 2.0  # times a prediction: the deviation that doubts beyond the rows add
 _RAREST = 1e-9  # mean of a fold without events, in units of that of all rows
 
 
@@ -97,7 +98,8 @@ class Deviance(Loss):
         return np.exp(scores[:, 0])
 
     def moved(self, scores: Array, by: Array) -> Array:
-        return np.exp(scores) * np.expm1(by)
+        # the upper end of a gamma distribution falls where the deviation is many times the mean
+        return np.exp(scores) * np.minimum(np.expm1(np.minimum(by, 50.0)), _MOST_DOUBT)
 
     def error_scale(self, prediction: Array) -> Array:
         return prediction ** (self.power / 2)

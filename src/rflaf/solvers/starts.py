@@ -38,13 +38,15 @@ class Learned:
     """The activation's coefficients, the metric, the penalty, and how they were found.
 
     `metric` is d × d, a vector of d, or a number, and applies to the inputs as they were given.
-    `history` has a record per step.
+    `history` has a record per step, of which the first `before` were taken before the loss's
+    quadratic model was taken anew.
     """
 
     coefficients: Float64
     metric: Float64
     alpha: float
     history: list[dict[str, float]] = field(default_factory=list)
+    before: int | None = None
 
     def of_kind(self, kind: Kind) -> Learned:
         """The same with a metric that a kind takes."""
