@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from rflaf import fused
 from rflaf.activation import Activation
 from rflaf.bases import RBF, BSpline
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
-from rflaf.fused import cache_folder
 
 
 def warm_up() -> str:
@@ -29,11 +29,13 @@ def warm_up() -> str:
     for form in ("raw", "bins"):
         RFLAFRegressor(n_components=50, input_form=form, random_state=0).fit(x, y).predict(x)
     RFLAFClassifier(n_components=50, random_state=0).fit(x, np.digitize(y, [-1, 1])).predict(x)
+    many = rng.standard_normal((8000, 2))  # threads share the work of trials of so many rows
+    wide = RFLAFRegressor(n_components=400, metric="none", max_iter=1, random_state=0)
+    wide.fit(many, many[:, 0])
     for dtype in (np.float32, np.float64):
         z = x.astype(dtype)
         for basis in (RBF(5), BSpline(7)):
             activation = Activation(basis, rng.standard_normal(basis.n))
-            activation(z)
-            activation.derivative(z)
+            fused.apply(activation.table(), z)
         RandomFeatures(n_components=50, random_state=0).fit(z, y).transform(z)
-    return cache_folder()
+    return fused.cache_folder()

@@ -189,3 +189,14 @@ def test_a_partition_without_rows(rows):
     model = RFLAFRegressor(**OPTIONS).fit(X, y)
     for dtype in (np.float32, np.float64):
         assert predict_rows(model, X[:0].astype(dtype), "predict").dtype == np.float64
+
+
+def test_deviations_are_lazy_and_categories_are_refused(client, rows):
+    X, y = rows[:2]
+    lazy = da.from_array(X, chunks=(400, X.shape[1]))
+    model = DaskRFLAFRegressor(n_components=20, max_iter=2, random_state=0)
+    model.fit(lazy, da.from_array(y, chunks=400))
+    np.testing.assert_allclose(model.predict_std(lazy).compute(), model.predict_std(X), rtol=1e-6)
+    model.set_params(categorical_features=[0])
+    with pytest.raises(ValueError, match="takes numbers, and no 'categorical_features'"):
+        model.fit(lazy, da.from_array(y, chunks=400))

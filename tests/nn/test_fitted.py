@@ -214,3 +214,12 @@ def test_a_loss_without_export_whose_predictions_are_not_scores():
     model.loss_ = Doubled(**vars(model.loss_))
     with pytest.raises(ValueError, match="Doubled must have a method 'export'"):
         model.to_torch()
+
+
+def test_constraints():
+    """The lattice of a constrained model is part of the module."""
+    X, y = data()
+    model = RFLAFRegressor(**SMALL, monotonic_cst=[1, 0, -1, 0]).fit(X, y)
+    found = model.to_torch()(torch.from_numpy(rows())).detach().numpy()
+    expected = model.predict(rows())
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from rflaf import RFLAFClassifier, RFLAFRegressor
 
@@ -54,3 +56,11 @@ def test_what_cannot_be_had(tmp_path):
     with pytest.raises(ValueError, match="are for RFLAFRegressor"):
         onnx.export(classes, path, outputs=["std"])
     assert not path.exists()
+
+
+def test_a_pipeline_is_checked_by_its_last_step(tmp_path):
+    X, y = rows(120, 0)
+    model = make_pipeline(StandardScaler(), RFLAFRegressor(**FEW)).fit(X, y)
+    onnx.export(model, tmp_path / "p.onnx", outputs=["prediction", "std", 0.9], check=X)
+    with pytest.raises(ValueError, match="'outputs' parameter of export must not be empty"):
+        onnx.export(model, tmp_path / "p.onnx", outputs=[])

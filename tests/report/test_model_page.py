@@ -8,6 +8,9 @@ from sklearn.metrics import log_loss
 
 from rflaf import RFLAFRegressor
 from rflaf.report import write_report
+from rflaf.report.evidence import on_test_rows
+from rflaf.report.reasons import attribution_section
+from rflaf.report.subject import Subject
 from tests.paper.report.test_page import TAGS, Outline
 from tests.report.made_models import CLASSES, FEW, HOSTILE, frame
 
@@ -204,3 +207,22 @@ def test_a_page_of_a_model_without_background_says_nothing_of_reasons(tmp_path):
     model.background_ = None
     page = model.report(tmp_path / "model.html", X, X[:, 0]).read_text(encoding="utf-8")
     assert "Why these predictions" not in page
+
+
+def test_reasons_of_other_losses(tmp_path):
+    """Those of the quantile that is shown, and of the logarithm where that is what adds up."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (120, 2))
+    y = np.exp(X[:, 0]) * rng.gamma(5, 0.2, 120)
+    small = {"n_components": 20, "max_iter": 2, "n_members": 2, "random_state": 0}
+    gamma = RFLAFRegressor(loss="gamma", **small).fit(X, y)
+    several = RFLAFRegressor(loss="quantile", quantile=[0.1, 0.5, 0.9], **small).fit(X, y)
+    write_report(gamma, tmp_path / "gamma.html", X_test=X, y_test=y)
+    assert "adds to the logarithm of the prediction" in (tmp_path / "gamma.html").read_text()
+    subject = Subject(several)
+    assert subject.shown_level == 1
+    section = attribution_section(subject, on_test_rows(subject, X, y), ["a", "b"])
+    shown = sum(float(bar.text) for bar in section.subsections[0].bars[0].bars)
+    worst = int(section.subsections[0].bars[0].title.split()[1].rstrip(","))
+    expected = several.explain(X[[worst]]).values[0].sum(axis=0)
+    assert abs(shown - expected[1]) < 0.02 * np.abs(expected).max() + 0.02

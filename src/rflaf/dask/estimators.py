@@ -91,8 +91,13 @@ class DaskMixin:
             )
         if y is None:
             raise ValueError(f"{self._plain.__name__} requires y to be passed. Got None.")
-        found = partition(X, y, sample_weight)
         model: Any = self
+        if model.categorical_features not in (None, "from_dtype"):
+            raise ValueError(
+                f"{type(self).__name__} takes numbers, and no 'categorical_features'. Got "
+                f"{model.categorical_features!r}."
+            )
+        found = partition(X, y, sample_weight)
         check = InputCheck(self._plain, model._loss())
         check.like(found.like)
         if getattr(y, "dtype", None) == np.float32:
@@ -170,11 +175,21 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
         """
         if not self._is_lazy(X):
             return super().predict(X, return_std)
-        width = None if self.output_weights_.ndim == 1 else self.output_weights_.shape[1]
-        prediction = self._lazily(X, "predict", self.dtype_, width)
+        prediction = self._lazily(X, "predict", self.dtype_, self._width)
         if not return_std:
             return prediction
-        return prediction, self._lazily(X, "predict_std", self.dtype_, width)
+        return prediction, self.predict_std(X)
+
+    def predict_std(self, X: Any) -> Any:
+        """Standard deviations as a Dask array; for plain arrays as RFLAFRegressor."""
+        if not self._is_lazy(X):
+            return super().predict_std(X)
+        return self._lazily(X, "predict_std", self.dtype_, self._width)
+
+    @property
+    def _width(self) -> int | None:
+        """Of predictions; None: a number per row."""
+        return None if self.output_weights_.ndim == 1 else self.output_weights_.shape[1]
 
 
 class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):

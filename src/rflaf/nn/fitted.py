@@ -176,7 +176,15 @@ def _softmax(x: Tensor, axis: int) -> Tensor:
     return torch.softmax(x, axis)
 
 
-_BY_AXES = ("ReduceSum", "Squeeze")
+def _unsqueeze(x: Tensor, axes: list[int]) -> Tensor:
+    return x.unsqueeze(axes[0])
+
+
+def _reshape(x: Tensor, shape: list[int]) -> Tensor:
+    return x.reshape(shape)
+
+
+_BY_AXES = ("ReduceSum", "Reshape", "Squeeze", "Unsqueeze")  # and by shapes
 _OPERATORS: dict[str, Any] = {
     "Abs": torch.abs,
     "Add": torch.add,
@@ -197,9 +205,11 @@ _OPERATORS: dict[str, Any] = {
     "Mul": torch.mul,
     "ReduceSum": _sum,
     "Relu": torch.relu,
+    "Reshape": _reshape,
     "Sign": torch.sign,
     "Softmax": _softmax,
     "Squeeze": _squeeze,
     "Sub": torch.sub,
+    "Unsqueeze": _unsqueeze,
     "Where": torch.where,
 }

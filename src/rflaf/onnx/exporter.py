@@ -119,7 +119,7 @@ def export(
     onnx.checker.check_model(proto, full_check=True)
     data = proto.SerializeToString(deterministic=True)
     if check is not None:
-        _check_rows(data, model, check, inputs(model, check, dtype=dtype), dtype)
+        _check_rows(data, model, check, inputs(model, check, dtype=dtype), dtype, outputs)
     write_whole(path, data)
 
 
@@ -173,6 +173,8 @@ def _owner_of_columns(steps: list[tuple[str, Any]]) -> tuple[Any, ColumnEncoder]
 
 def _check_names(outputs: Outputs) -> None:
     """Whether outputs are names or levels."""
+    if not len(outputs):
+        raise ValueError("The 'outputs' parameter of export must not be empty.")
     for each in outputs:
         known = each in ("prediction", "std") if isinstance(each, str) else 0 < each < 1
         if not known:
@@ -223,7 +225,9 @@ def _as_proto(model: Any, dtype: str, outputs: Outputs) -> onnx.ModelProto:
     return proto
 
 
-def _check_rows(data: bytes, model: Any, rows: Any, inputs: dict[str, Array], dtype: str) -> None:
+def _check_rows(
+    data: bytes, model: Any, rows: Any, inputs: dict[str, Array], dtype: str, wanted: Outputs
+) -> None:
     """Raise unless the graph in `data` gives for the rows what the model gives."""
     try:
         import onnxruntime
@@ -241,9 +245,16 @@ def _check_rows(data: bytes, model: Any, rows: Any, inputs: dict[str, Array], dt
         # another label is right only where two classes are as good as equally probable
         difference = max(difference, _shortfall(expected, labels))
     elif "features" not in outputs:
-        made = {"prediction": model.predict, "std": getattr(model, "predict_std", None)}
-        pairs = [(outputs[name], made[name](rows)) for name in outputs if name != "quantiles"]
-        difference = max([_difference(*pair) for pair in pairs], default=0.0)
+        is_pipeline = type(model) is Pipeline
+        last = model[-1] if is_pipeline else model
+        rows = model[:-1].transform(rows) if is_pipeline and len(model) > 1 else rows
+        levels = [each for each in wanted if not isinstance(each, str)]
+        made: dict[str, Callable[[], Array]] = {
+            "prediction": lambda: last.predict(rows),
+            "std": lambda: last.predict_std(rows),
+            "quantiles": lambda: last.predict_quantiles(rows, levels),
+        }
+        difference = max(_difference(outputs[name], made[name]()) for name in outputs)
     else:
         difference = _difference(outputs["features"], model.transform(rows))
     if not difference <= _TOLERANCE:

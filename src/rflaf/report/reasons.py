@@ -30,14 +30,21 @@ def attribution_section(subject: Subject, evidence: Evidence, names: list[str]) 
     lists = []
     for place, row in enumerate(shown):
         values = why.values[place]
+        which = int(output[row]) if subject.shown_level is None else subject.shown_level
         if values.ndim == 2:
-            values = values[:, int(output[row])]
+            values = values[:, which]
         kind = "large error" if place < _WORST else "typical"
         said = f"row {evidence.labels[row]}, {kind}"
         if subject.classes is not None and len(subject.classes) > 2:
-            said += f", score of {subject.classes[int(output[row])]}"
+            said += f", score of {subject.classes[which]}"
+        elif subject.classes is None and evidence.y.shape[1] > 1:
+            said += f", target {which}"
         lists.append(_bar_list(said, values, names))
-    unit = "the prediction" if subject.classes is None else "the score (for two classes: log-odds)"
+    unit = "the prediction"
+    if subject.classes is not None:
+        unit = "the score (for two classes: log-odds)"
+    elif subject.on_log_scale:
+        unit = "the logarithm of the prediction"
     notes = (
         f"What each column adds to {unit}, compared with the mean of some training rows. The last "
         "row has the median error.",

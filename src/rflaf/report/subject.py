@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from rflaf.losses.deviance import Deviance
 from rflaf.report.given_rows import GivenRows
 
 Array = NDArray[Any]
@@ -80,9 +81,18 @@ class Subject:
     def shown(self, predicted: Array) -> Array:
         """Predictions as n × C; of several quantiles the one nearest to the median."""
         found = np.asarray(predicted, np.float64).reshape(len(predicted), -1)
-        if self._levels:
-            found = found[:, [int(np.abs(np.array(self._levels) - 0.5).argmin())]]
-        return found
+        return found if self.shown_level is None else found[:, [self.shown_level]]
+
+    @property
+    def shown_level(self) -> int | None:
+        """Of several quantiles the place of the one nearest to the median; None for others."""
+        levels = np.array(self._levels)
+        return int(np.abs(levels - 0.5).argmin()) if len(levels) else None
+
+    @property
+    def on_log_scale(self) -> bool:
+        """Whether scores are logarithms of predictions."""
+        return isinstance(getattr(self.estimator, "loss_", None), Deviance)
 
     def outside_share(self, X: Any) -> float:
         """The share of rows far outside the range of the training rows."""

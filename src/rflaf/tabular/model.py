@@ -184,6 +184,10 @@ def fit_table(
             "The 'validation' parameter of fit_table must be at least 0 and below 1. "
             f"Got {validation!r} instead."
         )
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(
+            f"The 'time_limit' parameter of fit_table must be above 0. Got {time_limit!r} instead."
+        )
     rows, chosen = split_target(table, target, task, drop, strict)
     working = progress or (lambda _: nullcontext())
     scored = validation > 0 and len(rows) >= _LEAST_ROWS
