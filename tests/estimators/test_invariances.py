@@ -29,7 +29,7 @@ def table(seed, n=200):
     return frame, (y + 0.1 * rng.standard_normal(n)).to_numpy()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(exponent=st.floats(-15, 15), seed=st.integers(0, 3))
 def test_the_unit_of_weights(exponent, seed):
     """Equal weights of any size are no weights at all, to the bit."""
@@ -40,7 +40,7 @@ def test_the_unit_of_weights(exponent, seed):
     np.testing.assert_array_equal(weighted, plain)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(exponent=st.integers(-40, 40), seed=st.integers(0, 3))
 def test_uneven_weights_in_another_unit(exponent, seed):
     frame, y = table(seed)
@@ -52,7 +52,7 @@ def test_uneven_weights_in_another_unit(exponent, seed):
     np.testing.assert_array_equal(one, other)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(exponent=st.integers(-220, 220), seed=st.integers(0, 3))
 def test_the_unit_of_targets(exponent, seed):
     frame, y = table(seed)
@@ -63,7 +63,7 @@ def test_the_unit_of_targets(exponent, seed):
 
 
 @pytest.mark.parametrize("estimator", [RFLAFRegressor, RFLAFClassifier])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(value=st.sampled_from([0.0, 1e6, -1e300, np.nan]), level=st.text(max_size=3))
 def test_rows_of_weight_zero_are_not_there(estimator, value, level):
     frame, y = table(1)
@@ -79,7 +79,7 @@ def test_rows_of_weight_zero_are_not_there(estimator, value, level):
     )
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(order=st.permutations(range(4)), seed=st.integers(0, 3))
 def test_the_order_of_columns(order, seed):
     """Another order is another rounding, which matters less than another seed."""

@@ -350,8 +350,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         It comes from errors on rows that were not learned from, divided by a scale that depends on
         the row: skewed where errors are. Beyond the rows of the fit it widens with the distance.
         For "poisson", "gamma" and "tweedie" it is of the family that the loss implies, with the
-        dispersion of such rows: a negative binomial for counts, a gamma, a sum of gamma many as a
-        Poisson number. There is none for several quantiles at once.
+        dispersion of such rows: a negative binomial for counts, a gamma, or zeros and positive
+        numbers. There is none for several quantiles at once.
 
         Examples
         --------
