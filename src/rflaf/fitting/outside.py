@@ -76,7 +76,9 @@ class Outside:
         shift = below[outside] @ self.slopes[0] + above[outside] @ self.slopes[1]
         inside = scores[outside]
         scores = scores.copy()
-        low, high = np.minimum(self.bounds[0], inside), np.maximum(self.bounds[1], inside)
+        low, high = self.bounds
+        if self.monotone is not None:  # or a row beyond the ends would be below one inside
+            low, high = np.minimum(low, inside), np.maximum(high, inside)
         scores[outside] = np.clip(inside + shift, low, high)
         return scores
 
@@ -101,7 +103,9 @@ class Outside:
         beyond = [graph.add("Min", *pair) for pair in zip(apart, self.reach)]
         lines = [graph.add("MatMul", each, slopes) for each, slopes in zip(beyond, self.slopes)]
         taken_on = graph.add("Add", scores, graph.add("Add", *lines))
-        low, high = (graph.add(*each) for each in zip(("Min", "Max"), self.bounds, [scores] * 2))
+        low, high = self.bounds
+        if self.monotone is not None:
+            low, high = graph.add("Min", scores, low), graph.add("Max", scores, high)
         taken_on = graph.add("Min", graph.add("Max", taken_on, low), high)
         far = graph.add("ReduceSum", graph.add("Add", *apart), np.array([1]), keepdims=1)
         return str(graph.add("Where", graph.add("Greater", far, np.float64(0)), taken_on, scores))
