@@ -29,7 +29,7 @@ def warm_up() -> str:
     for form in ("raw", "bins"):
         RFLAFRegressor(n_components=50, input_form=form, random_state=0).fit(x, y).predict(x)
     RFLAFClassifier(n_components=50, random_state=0).fit(x, np.digitize(y, [-1, 1])).predict(x)
-    many = rng.standard_normal((8000, 2))  # threads share the work of trials of so many rows
+    many = rng.standard_normal((8000, 2))  # kernels that threads share need many rows
     wide = RFLAFRegressor(n_components=400, metric="none", max_iter=1, random_state=0)
     wide.fit(many, many[:, 0])
     for dtype in (np.float32, np.float64):

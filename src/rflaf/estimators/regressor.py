@@ -43,7 +43,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         With loss="quantile", which ones to predict, between 0 and 1. An increasing list gives a
         column for each, and these never cross.
     power : float
-        With loss="tweedie", the variance grows like the mean to this power: 1 is Poisson, 2 gamma.
+        With loss="tweedie", the variance is proportional to the mean to this power: 1 is Poisson, 2
+        gamma.
     activation : str, Basis or Activation
         A basis to learn in ("rbf", "bspline", "chebyshev", "polynomial", or a Basis), a fixed
         activation ("relu", "cos", "tanh", ...), or an Activation to use as it is. Even ones ("cos",

@@ -34,7 +34,7 @@ def mean_error_ratio(solved: Solved, members: list[Member], task: Task) -> Array
     if solved.sums is None or count < 3 or not task.loss.quadratic:  # two cannot tell
         return np.ones(task.loss.outputs)
     at = _some_rows(task)
-    if not len(at):  # a single group of so many rows: their errors without it take too long
+    if not len(at):  # the first group has more rows: a matrix of their size would be solved
         return np.ones(task.loss.outputs)
     y, weights = task.sample.y[at], task.sample.weights[at]
     parts = {(member.layer.team, member.layer.fold): member.weight for member in members}

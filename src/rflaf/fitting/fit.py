@@ -315,7 +315,7 @@ def _spread(learned: _Learned) -> tuple[Array | None, Spread | None]:
 
 
 def _some(count: int, most: int, rng: np.random.Generator) -> Array:
-    """Numbers of at most so many rows, in order."""
+    """Indices of all rows, or of `most` rows drawn at random, in order."""
     return np.sort(rng.choice(count, most, replace=False)) if count > most else np.arange(count)
 
 
