@@ -36,6 +36,7 @@ from rflaf.estimators.base import PartialState
 from rflaf.fitting import Fit, Online
 from rflaf.fitting.folds import Folds
 from rflaf.fitting.layers import FittedLayer
+from rflaf.fitting.local import Local
 from rflaf.fitting.members import Member
 from rflaf.fitting.monotone import Axis, Monotone
 from rflaf.fitting.outside import Outside
@@ -66,6 +67,7 @@ _OWN_TYPES: tuple[type, ...] = (
     DatePart,
     Fit,
     FittedLayer,
+    Local,
     Fixed,
     Folds,
     *FORMS.values(),

@@ -79,6 +79,17 @@ MIX_PARTS, LEAST_PART = 20, 0.1  # that team weights are made of; a team with le
 MOST_TEMPERATURE = 3.0  # that scores are divided or multiplied by
 FEW_ROWS_PENALTY = 1e-4  # of the features' variance, at least, where no rows are held out
 
+# Local models: output weights for small parts of the rows. benchmarks/ablation.py, large.py
+LOCAL_FEATURES = 100  # of a part
+LOCAL_SIZES = (50, 100, 25)  # rows of a part at least, of one partition after the other
+LOCAL_PARTITIONS, LOCAL_ALONE = 24, 12  # of a team, over its members, or its only one
+LOCAL_OVERLAP = 0.1  # of the rows of a part have a share in both of its halves
+LOCAL_PENALTIES = (1.0, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4)  # times the weight of a row
+LOCAL_STRENGTHS = (0.25, 0.5, 0.75, 1.0)  # that rows held out choose from
+LOCAL_GAIN = 0.995  # times the loss without them, at most, or they are left out
+LOCAL_NUMBERS = 1 << 24  # output weights in all
+LOCAL_LEAST = 300  # rows of a member
+
 # The distribution of errors. benchmarks/uncertainty.py
 SCALE_FEATURES, SCALE_MEMBERS = 100, 3  # of the fit of their scale
 SCALE_OUTPUTS = 4  # targets that have a scale of their own; more have one together
@@ -122,6 +133,8 @@ class Effort:
         columns whose ends are looked at.
     trials : float
         Times the steps, features and rows of trials; 0: none, and columns are standardised.
+    local : float
+        Times the partitions of local models; 0: none.
     mixes : bool
         Whether there may be two teams.
     short : bool
@@ -134,14 +147,15 @@ class Effort:
     steps: float = 1.0
     tails: float = 1.0
     trials: float = 1.0
+    local: float = 1.0
     mixes: bool = True
     short: bool = False
 
 
 # in the order of a fit with a time limit; "least" is for such fits alone
 EFFORTS = {
-    "least": Effort(100, members=0, steps=0.2, tails=0, trials=0, mixes=False, short=True),
-    "fast": Effort(800, widen=1.6, members=0, tails=0.05, trials=0.2, short=True),
+    "least": Effort(100, members=0, steps=0.2, tails=0, trials=0, local=0, mixes=False, short=True),
+    "fast": Effort(800, widen=1.6, members=0, tails=0.05, trials=0.2, local=0.25, short=True),
     "default": Effort(),
     "best": Effort(widen=2, members=2),
 }

@@ -41,6 +41,7 @@ Array = NDArray[Any]
 _AS_THEY_ARE = (
     *("metric", "solver", "fit_intercept", "validation_fraction", "max_iter", "tol"),
     *("l1", "smoothness", "projection", "max_bytes", "n_jobs", "verbose", "effort", "time_limit"),
+    "local_models",
 )
 
 
@@ -81,6 +82,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
         "monotonic_cst": ["array-like", dict, None],
         "effort": [StrOptions({"fast", "default", "best"})],
+        "local_models": ["boolean"],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
     }
 

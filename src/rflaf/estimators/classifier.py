@@ -27,7 +27,8 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     ----------
     n_components, activation, n_basis, grid, metric, input_form, n_members, fit_intercept,
     validation_fraction, tol, l1, smoothness, projection, max_bytes, warm_start, n_jobs,
-    random_state, verbose, categorical_features, effort, time_limit
+    random_state, verbose, categorical_features, effort, time_limit,
+    local_models
         As for RFLAFRegressor.
     monotonic_cst : array-like of d, dict or None
         As for RFLAFRegressor, with two classes: 1 for columns in which the probability of the
@@ -102,6 +103,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         monotonic_cst: Any = None,
         effort: str = "default",
         time_limit: float | None = None,
+        local_models: bool = True,
     ) -> None:
         self.n_components = n_components
         self.activation = activation
@@ -127,6 +129,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         self.monotonic_cst = monotonic_cst
         self.effort = effort
         self.time_limit = time_limit
+        self.local_models = local_models
         self.class_weight = class_weight
 
     def _loss(self) -> Loss:

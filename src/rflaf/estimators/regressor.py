@@ -122,14 +122,18 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         Seconds after which `fit` ends with the best that it has; the smallest fit is always made.
         It fits with little effort first, and with more while there is time, up to `effort`. What
         it left out is in `left_out_`. The result depends on the machine and what else runs there.
+    local_models : bool
+        Whether small parts of the rows may have output weights of their own, on top of those for
+        all rows. Rows that they have not seen decide how much, or that nothing is gained. False:
+        the model of the paper alone, one sum of features for all rows.
 
     Attributes
     ----------
     members_ : list
         The members: each has `layer` (its `form` of the inputs, `activation`, `metric`,
-        `components`, `history`), `coef`, `intercept` and `weight`. The weights sum to one, and the
-        form with the largest part comes first. The attributes below are those of the first member
-        unless they say otherwise.
+        `components`, `history`), `coef`, `intercept`, `weight` and `local` models. The weights sum
+        to one, and the form with the largest part comes first. The attributes below are those of
+        the first member unless they say otherwise.
     activation_ : Activation
         The learned sigma: call it, plot it, compile it.
     output_weights_ : array, M or M × C
@@ -224,6 +228,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         monotonic_cst: Any = None,
         effort: str = "default",
         time_limit: float | None = None,
+        local_models: bool = True,
     ) -> None:
         self.n_components = n_components
         self.activation = activation
@@ -249,6 +254,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         self.monotonic_cst = monotonic_cst
         self.effort = effort
         self.time_limit = time_limit
+        self.local_models = local_models
         self.loss = loss
         self.quantile = quantile
         self.power = power

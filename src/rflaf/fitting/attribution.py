@@ -4,6 +4,8 @@ Along the straight line from a background row b to a row x, in the space of a la
 integral of the gradient has a closed form. Input i gets
 
     (h_i(x) - h_i(b)) sum_m v_m w_im (sigma(z_m) - sigma(z_m^b)) / (z_m - z_m^b).
+
+Local models have none: their gradient is integrated from the background's mean, at eight places.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ Places = NDArray[np.intp]
 _MOST_ROWS, _MOST_NUMBERS = 64, 1 << 18  # of the background that is kept with a model
 _NEAR = 2e-4  # of the grid: closer numbers have the slope between them, and no quotient
 _BLOCK = 1 << 16  # elements of Z at once, which stay in the cache
+_LINE = np.polynomial.legendre.leggauss(8) / np.array([[2], [2]]) + np.array([[0.5], [0]])
 _ROOM = 1 << 23  # numbers that the parts of columns in Z may take, for some background rows
 
 
@@ -139,6 +142,11 @@ def _add_member(member: Member, x: Any, background: Any, owners: Places, out: Ar
             out[rows] += np.moveaxis(found, 0, 2) * (unit * member.weight / count)
 
         parallel(task, -(-n // size))
+    if member.local:
+        inner = as_array(x) - middle
+        for place, weight in zip(*_LINE):
+            slopes = inner[:, :, None] * _local_slopes(member, middle + place * inner)
+            out += (weight * member.weight) * _by_owner(slopes, owners, width)
 
 
 def _quotients(here: _Activated, others: _Activated, k: int, near: float) -> Array:
@@ -163,11 +171,13 @@ def gradient(members: list[Member], outside: Outside, x: Array) -> Array:
         for start in range(0, len(x), size):
             rows = slice(start, start + size)
             some = inner[rows] if layer.means is None else layer.means(inner[rows])
-            slopes = _activated(layer, layer.inputs(inner[rows])).slopes
-            steps = layer.form.derivative(some)
+            inputs = layer.inputs(inner[rows])
+            slopes = _activated(layer, inputs).slopes
+            steps, local = layer.form.derivative(some), _local_slopes(member, inputs)
             for c, part in enumerate(unit * member.weight):
                 inward = (slopes * v[:, c]) @ layer.components.T
                 found[rows, :, c] += part * ((inward * steps) @ group)
+                found[rows, :, c] += member.weight * ((local[:, :, c] * steps) @ group)
     if inner is x:
         return found
     below, above = outside.beyond(x, inner)
@@ -180,6 +190,17 @@ def gradient(members: list[Member], outside: Outside, x: Array) -> Array:
     held = (free < outside.bounds[0]) | (free > outside.bounds[1])
     held &= (below + above).any(axis=1, keepdims=True)
     return np.where(held[:, None], 0.0, found)
+
+
+def _local_slopes(member: Member, inputs: Any) -> Array:
+    """The derivative of local models' scores in the inputs of a layer, n × d' × C."""
+    layer = member.layer
+    found = np.zeros((*inputs.shape, member.coef.shape[1]))
+    for local in member.local:
+        w = layer.components[:, local.columns.ravel()]
+        slopes = local.slopes(layer, project(inputs, w))
+        found += np.einsum("nkc,dk->ndc", slopes, w, optimize=True)
+    return found
 
 
 def _output_weights(member: Member) -> tuple[Array, Array]:

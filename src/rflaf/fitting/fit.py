@@ -16,6 +16,7 @@ from rflaf.fitting.averaging import mean_error_ratio
 from rflaf.fitting.folds import Folds, plan_folds, resolve
 from rflaf.fitting.importance import input_importances
 from rflaf.fitting.layers import learn_layers
+from rflaf.fitting.localise import learn_local, times
 from rflaf.fitting.members import Member, mix_teams, mixed_scores, out_of_fold, weighted
 from rflaf.fitting.monotone import learn_monotone, monotone_out_of_fold, wanted_signs
 from rflaf.fitting.outside import Outside
@@ -208,9 +209,17 @@ def _learn(rows: Rows, given: Sample, task: Task) -> _Learned:
     stored = ArrayRows.of_sample(given) if task.sample.whole else rows
     solved = solve_members(stored, task, layers)
     judges = _members(solved, task, honest=True)
+    local = learn_local(task, judges, _members(solved, task, in_units=False))
+    judges = [judge and replace(judge, local=own.honest) for judge, own in zip(judges, local)]
     scores = out_of_fold(judges, task)
     weights, temperature = _mixed(scores, task)
-    members = weighted(_members(solved, task, temperature=temperature), weights)
+    none = np.zeros(task.loss.outputs)
+    unit = task.loss.in_units(np.ones((1, len(none))) / temperature, none)[0][0]
+    members = [
+        replace(member, local=times(own.last, unit))
+        for member, own in zip(_members(solved, task, temperature=temperature), local)
+    ]
+    members = weighted(members, weights)
     scores = np.tensordot(weights, scores, axes=1)
     return _Learned(task, given, solved, judges, weights, temperature, members, scores, form_path)
 
@@ -225,9 +234,13 @@ def encode_sample(sample: Sample, loss: Loss) -> tuple[Sample, Sample]:
 
 
 def _members(
-    solved: Solved, task: Task, honest: bool = False, temperature: float = 1.0
+    solved: Solved,
+    task: Task,
+    honest: bool = False,
+    temperature: float = 1.0,
+    in_units: bool = True,
 ) -> list[Any]:
-    """Members with the weights that were solved for, in the target's units.
+    """Members with the weights that were solved for, in the target's units or the loss's.
 
     Or `honest` ones in units of the loss, whose weights the rows of their fold have no part in;
     None where there are no such rows.
@@ -238,6 +251,9 @@ def _members(
             v, intercept = solution.honest, task.settings.fit_intercept
             member = None if v is None else Member(layer, v[:-1], v[-1] * intercept, solution.alpha)
             members.append(member)
+            continue
+        if not in_units:
+            members.append(Member(layer, solution.coef, solution.intercept, solution.alpha))
             continue
         published = layer
         if layer.means is not None and not task.settings.online:

@@ -98,6 +98,8 @@ class _Shuffled:
             columns, np.cumsum(np.bincount(layer.origin, minlength=rows.shape[1]))[:-1]
         )
         self._v = member.weight * member.coef / unit
+        self._layer = layer
+        self._local = [local.times(member.weight / unit) for local in member.local]
         with np.errstate(over="ignore", invalid="ignore"):
             self.scores = self._predict(self._z)
 
@@ -110,7 +112,10 @@ class _Shuffled:
         return self._predict(self._z + change @ self._w[columns])
 
     def _predict(self, z: Array) -> Array:
-        return np.asarray(fused.predict(self._sigma, z, self._v), np.float64)
+        scores = np.asarray(fused.predict(self._sigma, z, self._v), np.float64)
+        for local in self._local:
+            scores = scores + local.scores_of(self._layer, z[:, local.columns.ravel()])
+        return scores
 
 
 def _centred(scores: Any) -> Array:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rflaf import fused, rules
 from rflaf.fitting.layers import FittedLayer
+from rflaf.fitting.local import Local
 from rflaf.fitting.task import Task
 from rflaf.runtime.cached import computed_once
 
@@ -23,13 +24,17 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Member:
-    """A layer and its output weights, M × C and C; `weight` is its part in the prediction."""
+    """A layer and its output weights, M × C and C; `weight` is its part in the prediction.
+
+    The scores of local models come on top.
+    """
 
     layer: FittedLayer
     coef: Array
     intercept: Array
     alpha: float
     weight: float = 1.0
+    local: tuple[Local, ...] = ()
 
     def scores(self, x: Any) -> Array:
         """Phi V + intercept in float64, for inputs as they are; infinite where sigma overflows."""
@@ -42,7 +47,10 @@ class Member:
         """
         unit, readout = self._readout
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(readout(inputs), np.float64) * unit + self.intercept
+            scores = np.asarray(readout(inputs), np.float64) * unit + self.intercept
+            for local in self.local:
+                scores += local.scores(self.layer, inputs)
+        return scores
 
     @computed_once
     def _readout(self) -> tuple[Array, fused.Readout]:

@@ -71,6 +71,8 @@ class FitSettings:
     constraints : callable, optional
         Gives -1, 0 or 1 for each of the inputs, for the loss of the fit: the columns of blocks are
         not known before some are read.
+    local_models : bool
+        Whether small parts of the rows may have output weights of their own.
     online : bool
         Whether more rows will be added later.
 
@@ -109,6 +111,7 @@ class FitSettings:
     time_limit: float | None = None
     started: float = 0.0
     constraints: Callable[[Any], Array | None] | None = None
+    local_models: bool = True
     online: bool = False
     mixes: bool = False
     holds_out: bool = True

@@ -89,6 +89,7 @@ def scale_settings(settings: FitSettings, x: Any) -> FitSettings:
         max_bytes=settings.max_bytes,
         n_jobs=settings.n_jobs,
         coded=settings.coded,
+        local_models=False,
     )
 
 

@@ -50,7 +50,7 @@ class MemberNetwork(TwoLayerNetwork):
     def __init__(self, member: Any, order: Array) -> None:
         layer = member.layer
         W = torch.from_numpy(layer.components[order])
-        sigma, factor = layer.activation, 1.0
+        sigma, factor = layer.activation, 1.0  # what features are times the module's
         if isinstance(sigma.basis, Fixed):
             factor = float(sigma.coefficients[0])
             activation: nn.Module = FixedActivation(sigma.basis.name, sigma.basis.phase)
@@ -64,6 +64,7 @@ class MemberNetwork(TwoLayerNetwork):
         self.W = nn.Parameter(W, requires_grad=False)
         self.V = nn.Parameter(torch.from_numpy(coef / unit).to(W.dtype))
         self.bias = nn.Parameter(torch.zeros(len(unit), dtype=W.dtype))
+        self.factor = factor
         self.register_buffer("unit", torch.from_numpy(unit))
         self.unit: Tensor
 
@@ -129,7 +130,18 @@ def _steps_of(model: Any) -> fx.GraphModule:
     count = iter(range(len(model.members_)))
 
     def readout(member: Any, inputs: str, order: Array) -> str:
-        return tape.call(f"member_{next(count)}", MemberNetwork(member, order), inputs)
+        number = next(count)
+        network = MemberNetwork(member, order)
+        scores = tape.call(f"member_{number}", network, inputs)
+        for k, local in enumerate(member.local):
+            w = member.layer.components[order][:, local.columns.ravel()]
+            z = tape.add("MatMul", tape.cast(inputs, w.dtype), w)
+            phi = tape.call(f"features_{number}_{k}", network.activation, z)
+            if network.factor != 1:
+                phi = tape.add("Mul", phi, np.asarray(network.factor, w.dtype))
+            factor = np.full(len(local.unit), member.weight)
+            scores = tape.add("Add", scores, local.times(factor).export(tape, z, phi, w.dtype))
+        return scores
 
     scores = model.outside_.export(tape, model.members_, x, width, readout)
     result = model.loss_.export(tape, scores)
@@ -176,6 +188,10 @@ def _softmax(x: Tensor, axis: int) -> Tensor:
     return torch.softmax(x, axis)
 
 
+def _transpose(x: Tensor, perm: tuple[int, ...]) -> Tensor:
+    return x.permute(perm)
+
+
 def _unsqueeze(x: Tensor, axes: list[int]) -> Tensor:
     return x.unsqueeze(axes[0])
 
@@ -210,6 +226,7 @@ _OPERATORS: dict[str, Any] = {
     "Softmax": _softmax,
     "Squeeze": _squeeze,
     "Sub": torch.sub,
+    "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
     "Where": torch.where,
 }

@@ -45,7 +45,15 @@ def _readout(graph: Graph) -> Callable[..., str]:
 
     def readout(member: Member, inputs: str, order: Array) -> str:
         phi = _add_features(graph, inputs, order, member.layer.components, member.layer.activation)
-        return _add_readout(graph, phi, member.weight * member.coef)
+        scores = _add_readout(graph, phi, member.weight * member.coef)
+        for local in member.local:
+            columns, layer = local.columns.ravel(), member.layer
+            w = layer.components[order][:, columns].astype(graph.dtype)
+            z = graph.add("MatMul", graph.cast(inputs, graph.dtype), w)
+            own = local.times(np.full(len(local.unit), member.weight))
+            more = own.export(graph, z, add_activation(graph, layer.activation, z), graph.dtype)
+            scores = graph.add("Add", scores, more)
+        return scores
 
     return readout
 

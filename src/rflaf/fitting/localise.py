@@ -1,0 +1,199 @@
+"""Learning the local models of all members.
+
+For each member twice: on the rows that it may see, so that those of its fold can choose the penalty
+and the strength; and then, with these, on all rows, for the model that predicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from rflaf import fused, rules
+from rflaf.fitting.layers import FittedLayer
+from rflaf.fitting.local import Local, by_part, cut_rows, shares, with_ones
+from rflaf.fitting.members import Member, teams_of
+from rflaf.fitting.task import Task, means_folds
+from rflaf.runtime.progress import Progress
+from rflaf.runtime.threads import parallel
+from rflaf.solvers.features import project
+
+Array = NDArray[Any]
+Locals = tuple[Local, ...]
+
+
+class LocalModels(NamedTuple):
+    """Those of a member, in units of the loss; the rows of its fold have no part in `honest`."""
+
+    honest: Locals = ()
+    last: Locals = ()
+
+
+def learn_local(
+    task: Task, judges: Sequence[Member | None], members: list[Member]
+) -> list[LocalModels]:
+    """Local models for each member, none where they gain nothing.
+
+    `judges` have weights that the rows of their fold have no part in, and `members` are what
+    predicts in the end, both in units of the loss.
+    """
+    found = [LocalModels()] * len(members)
+    settings, fold = task.settings, task.fold
+    wanted = settings.local_models and settings.holds_out and not settings.uses_cg
+    least = min(np.count_nonzero(fold != each) for each in task.folds.of_member)
+    if not wanted or settings.online or least < rules.LOCAL_LEAST or None in judges:
+        return found
+    teams = teams_of([member.layer for member in members])
+    with Progress("fitting local models", len(teams), settings.verbose) as progress:
+        for places in teams:
+            plans = [_plan(task, number, len(places)) for number in range(len(places))]
+            seen = [
+                _Rows(task, judges[k], np.flatnonzero(fold != members[k].layer.fold), k)
+                for k in places
+            ]
+            # penalties by few partitions; the mean of more takes the same penalty, or a lower one
+            penalties: Sequence[float] = rules.LOCAL_PENALTIES
+            few = [
+                each.learn(plan[: -(-len(plan) // 4)], penalties) for each, plan in zip(seen, plans)
+            ]
+            chosen = _choose(task, [judges[k] for k in places], few, 1.0)
+            progress.step({})
+            if chosen is None:
+                continue
+            penalties = penalties[chosen[0] : chosen[0] + 2]
+            every = [each.learn(plan, penalties) for each, plan in zip(seen, plans)]
+            chosen = _choose(task, [judges[k] for k in places], every, rules.LOCAL_GAIN)
+            if chosen is None:
+                continue
+            number, strength = chosen
+            for k, plan, models in zip(places, plans, every):
+                honest = tuple(_of_penalty(each, number, task.loss.outputs) for each in models)
+                rows = _Rows(task, members[k], np.arange(len(fold)), k)
+                last = rows.learn(plan, penalties[number : number + 1])
+                found[k] = LocalModels(times(honest, strength), times(last, strength))
+    return found
+
+
+def times(models: Locals, factor: Any) -> Locals:
+    """Local models whose scores are `factor` times as large."""
+    return tuple(each.times(factor) for each in models)
+
+
+def _plan(task: Task, number: int, members: int) -> Sequence[int]:
+    """The least rows of a part, for each partition of a member of a team."""
+    sizes, share = rules.LOCAL_SIZES, task.settings.share.local
+    if members == 1:
+        count = round(share * rules.LOCAL_ALONE)
+        return (sizes * count)[:count]
+    return (sizes[number % len(sizes)],) * round(share * rules.LOCAL_PARTITIONS / members)
+
+
+def _of_penalty(model: Local, number: int, outputs: int) -> Local:
+    """One of the penalties, where the weights for several are side by side."""
+    at = slice(number * outputs, (number + 1) * outputs)
+    return replace(model, coef=np.ascontiguousarray(model.coef[..., at]), unit=model.unit[at])
+
+
+def _choose(
+    task: Task, judges: Sequence[Any], tried: list[Locals], most: float
+) -> tuple[int, float] | None:
+    """The number of the penalty, and the strength, with the least loss on rows held out.
+
+    None where it is not below `most` times that without local models.
+    """
+    sample, loss = task.sample, task.loss
+    scores, more, at = [], [], []
+    for judge, models in zip(judges, tried):
+        inside = np.flatnonzero(task.fold == judge.layer.fold)
+        inputs = judge.layer.inputs(sample.x[inside])
+        total = sum((each.scores(judge.layer, inputs) for each in models), np.zeros(1))
+        if not models:
+            return None
+        scores.append(judge.scores_of(inputs))
+        more.append(total.reshape(len(inside), -1, loss.outputs))
+        at.append(inside)
+    base, added, rows = np.concatenate(scores), np.concatenate(more), np.concatenate(at)
+    y, weights = sample.y[rows], sample.weights[rows]
+    losses = {
+        (number, strength): loss.value(base + strength * added[:, number], y, weights)
+        for number in range(added.shape[1])
+        for strength in rules.LOCAL_STRENGTHS
+    }
+    best = min(losses, key=lambda key: losses[key])
+    return best if losses[best] < most * loss.value(base, y, weights) else None
+
+
+class _Rows:
+    """Some rows as a member takes them, and what its scores leave of their targets.
+
+    `left` is how far the scores are to move by the loss's quadratic model, n × C, and `weights`
+    what rows count for in it.
+    """
+
+    def __init__(self, task: Task, member: Any, at: Array, number: int) -> None:
+        self.layer: FittedLayer = member.layer
+        sample, loss = task.sample, task.loss
+        fold = means_folds(self.layer, task.folds, sample.keys)
+        self.inputs = self.layer.inputs(sample.x[at], None if fold is None else fold[at])
+        y, self.own_weights = sample.y[at], sample.weights[at]
+        scores = member.scores_of(self.inputs)
+        constant = np.broadcast_to(loss.constant(y, self.own_weights), scores.shape)
+        usual = np.average(loss.quadratic_model(constant, y).bend, weights=self.own_weights)
+        flattest = rules.FLATTEST * 2 * float(usual)  # the bend is half the curvature
+        response, bend = loss.quadratic_model(scores, y, flattest)
+        self.left, self.weights = response - scores, self.own_weights * bend
+        self.order = task.settings.rng(11, number).permutation(self.layer.components.shape[1])
+        self.room = rules.LOCAL_NUMBERS // (len(task.folds.of_member) * loss.outputs)
+
+    def learn(self, plan: Sequence[int], penalties: Sequence[float]) -> Locals:
+        """Local models with the weights for all penalties side by side."""
+        m = min(rules.LOCAL_FEATURES, len(self.order))
+        depths = [min(int(np.log2(max(len(self.left) / size, 1))), m) for size in plan]
+        numbers = np.cumsum([2**depth * (m + 1) for depth in depths])
+        kept = [k for k, depth in enumerate(depths) if depth and numbers[k] <= self.room]
+        grown: list[Any] = [None] * len(kept)
+
+        def grow(i: int) -> None:
+            k = kept[i]
+            columns = np.take(self.order, k * m + np.arange(m), mode="wrap")
+            grown[i] = (columns, *self._grow(columns, depths[k], plan[k], penalties))
+
+        parallel(grow, len(kept))
+        found = []
+        for depth in sorted({depths[k] for k in kept}):
+            same = [each for k, each in zip(kept, grown) if depths[k] == depth]
+            columns, cuts, widths, coef = (np.stack(each) for each in zip(*same))
+            unit = np.abs(coef).max(axis=(0, 1, 2))
+            unit = np.where(unit > 0, unit, 1.0)
+            model = Local(columns, cuts, widths, (coef / unit).astype(np.float32), unit)
+            found.append(model.times(len(same) / len(kept)))
+        return tuple(found)
+
+    def _grow(
+        self, columns: Array, depth: int, size: int, penalties: Sequence[float]
+    ) -> tuple[Array, Array, Array]:
+        """A partition: its cuts, their widths, and the output weights of its parts."""
+        z = project(self.inputs, np.ascontiguousarray(self.layer.components[:, columns]))
+        cuts, widths = cut_rows(z[:, :depth], self.own_weights, depth)
+        at = shares(cuts[None], widths[None], z[:, None])
+        phi = with_ones(fused.apply(self.layer.sigma, z, out=z), 1)[:, 0]
+        squares = np.einsum("nm,nm->n", phi, phi, dtype=np.float64) - 1
+        unit = np.sqrt(np.average(squares, weights=self.own_weights))
+        unit = unit if unit > 0 else 1.0
+        count, width, outputs = len(cuts) + 1, phi.shape[1], self.left.shape[1]
+        row = self.weights.sum() / (count * size)  # what a row counts for, or a little more
+        coef = np.zeros((count, width, len(penalties) * outputs))
+        for _, part, rows, share in by_part(at):
+            inner = phi[rows].astype(np.float64) / unit
+            shared = inner * (self.weights[rows] * share)[:, None]
+            gram, moment = inner.T @ shared, shared.T @ self.left[rows]
+            for k, alpha in enumerate(penalties):
+                _, own, failed = lapack.dposv(gram + alpha * row * np.eye(width), moment)
+                if not failed:  # as where nothing is finite: the part adds nothing
+                    coef[part, :, k * outputs : (k + 1) * outputs] = own / unit
+        return cuts, widths, coef

@@ -1,0 +1,238 @@
+"""Local models: partitions of the rows, and output weights for their parts."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies
+
+from rflaf import RFLAFClassifier, RFLAFRegressor, load, rules, save
+from rflaf.fitting import localise
+from rflaf.fitting.local import by_part, cut_rows, shares
+
+
+def _rough(n, rng, d=3):
+    """A function with more bends than a few features can follow."""
+    X = rng.uniform(-1, 1, (n, d))
+    return X, np.sign(np.sin(9 * X[:, 0]) * np.sin(7 * X[:, 1])) + 0.05 * rng.standard_normal(n)
+
+
+@pytest.fixture(scope="module")
+def rough():
+    X, y = _rough(900, np.random.default_rng(0))
+    model = RFLAFRegressor(n_components=40, input_form="raw", random_state=0, n_members=3)
+    return X, y, model.fit(X, y)
+
+
+def _cut(rng, n=600, depth=4):
+    z = rng.standard_normal((n, depth)).astype(np.float32)
+    return z, *cut_rows(z, np.ones(n), depth)
+
+
+def test_shares_of_a_row_sum_to_one(rng):
+    z, cuts, widths = _cut(rng)
+    at = shares(cuts[None], widths[None], z[:, None])
+    assert np.allclose(np.bincount(at.rows, at.share), 1)
+    assert (at.share > 0).all()
+    assert len(at.rows) > len(z)  # near cuts both sides have a share
+    sizes = np.bincount(at.parts, at.share, 16)
+    assert sizes.min() > 0.7 * 600 / 16
+    assert sizes.max() < 1.3 * 600 / 16
+
+
+def test_shares_are_smooth(rng):
+    z, cuts, widths = _cut(rng)
+    line = np.repeat(z[:1], 4001, axis=0).astype(np.float64)
+    line[:, 1] = np.linspace(-4, 4, 4001)
+    at = shares(cuts[None], widths[None], line[:, None])
+    dense = np.zeros((4001, 16))
+    dense[at.rows, at.parts] = at.share
+    step = np.abs(np.diff(dense, axis=0)).max()
+    assert 0 < step < 1.6 * 0.002 / (2 * widths.min())
+
+
+@settings(max_examples=30, deadline=None)
+@given(values=strategies.lists(strategies.integers(-3, 3), min_size=1, max_size=60))
+def test_equal_values_are_not_dealt_out_again_and_again(values):
+    z = np.repeat(np.array(values, np.float32)[:, None], 6, axis=1)
+    cuts, widths = cut_rows(z, np.ones(len(z)), 6)
+    at = shares(cuts[None], widths[None], z[:, None])
+    assert np.allclose(np.bincount(at.rows, at.share), 1)
+    assert len(at.rows) <= 2 * len(z)
+
+
+def test_weight_two_is_the_same_as_two_rows(rng):
+    z = rng.standard_normal((200, 3)).astype(np.float32)
+    weights = rng.integers(1, 3, 200).astype(float)
+    twice = np.repeat(z, weights.astype(int), axis=0)
+    one, other = cut_rows(z, weights, 3), cut_rows(twice, np.ones(len(twice)), 3)
+    assert np.allclose(one[0], other[0])
+    assert np.allclose(one[1], other[1])
+
+
+def test_rows_by_part_are_all_rows(rng):
+    z, cuts, widths = _cut(rng, depth=3)
+    at = shares(cuts[None], widths[None], z[:, None])
+    total = np.zeros(len(z))
+    for _, part, rows, share in by_part(at):
+        assert len(set(rows)) == len(rows)
+        assert 0 <= part < 8
+        total[rows] += share
+    assert np.allclose(total, 1)
+
+
+def test_a_part_has_the_ridge_solution_of_what_is_left(rough, monkeypatch):
+    X, y, model = rough
+    member = replace(model.members_[0], local=())
+    monkeypatch.setattr(rules, "LOCAL_FEATURES", 40)
+    rows = object.__new__(localise._Rows)
+    rows.layer = member.layer
+    rows.inputs = member.layer.inputs(X)
+    rows.left = (y - member.scores(X)[:, 0])[:, None]
+    rows.weights = rows.own_weights = np.ones(len(y))
+    rows.order, rows.room = np.arange(40), 1 << 20
+    (local,) = rows.learn([200], [0.1])
+    z = np.asarray(rows.inputs @ member.layer.components)
+    phi = np.hstack([member.layer.activation(z), np.ones((len(z), 1))])
+    at = local.shares(z.astype(np.float32))
+    share = np.zeros((len(z), 4))
+    share[at.rows, at.parts] = at.share
+    unit = np.sqrt((phi[:, :-1] ** 2).sum(axis=1).mean())
+    expected = np.zeros(len(z))
+    for part in range(4):
+        inner = phi / unit
+        gram = (inner * share[:, part : part + 1]).T @ inner
+        penalty = 0.1 * len(z) / (4 * 200) * np.eye(41)
+        v = np.linalg.solve(gram + penalty, (inner * share[:, part : part + 1]).T @ rows.left)
+        expected += share[:, part] * (inner @ v)[:, 0]
+    found = local.scores(member.layer, rows.inputs)[:, 0]
+    assert np.abs(found - expected).max() < 2e-4 * np.abs(expected).max()
+
+
+def test_rough_functions_have_them_and_noise_has_none(rough):
+    X, y, model = rough
+    plain = RFLAFRegressor(**model.get_params()).set_params(local_models=False).fit(X, y)
+    assert all(member.local for member in model.members_)
+    assert not any(member.local for member in plain.members_)
+    assert 1 - model.oof_score_ < 0.95 * (1 - plain.oof_score_)
+    new, truth = _rough(2000, np.random.default_rng(1))
+    errors = [np.mean((each.predict(new) - truth) ** 2) for each in (model, plain)]
+    assert errors[0] < 0.9 * errors[1]
+    noise = np.random.default_rng(2).standard_normal(len(y))
+    nothing = RFLAFRegressor(**model.get_params()).fit(X, noise)
+    assert not any(member.local for member in nothing.members_)
+
+
+def test_the_rows_of_a_fold_have_no_part_in_what_judges_them(rough, monkeypatch):
+    """With penalty and strength given, other targets inside a fold leave its local models alone."""
+    X, y, model = rough
+    kept = []
+    learn = localise.learn_local
+
+    def keep(task, judges, members):
+        found = learn(task, judges, members)
+        if task.settings.local_models:  # and not the fit of the errors' scale
+            kept.append((task, found))
+        return found
+
+    monkeypatch.setattr(sys.modules["rflaf.fitting.fit"], "learn_local", keep)
+    monkeypatch.setattr(localise, "_choose", lambda *given: (0, 1.0))
+    params = {**model.get_params(), "alpha": 0.01, "max_iter": 0}
+    RFLAFRegressor(**params).fit(X, y)
+    task, before = kept[0]
+    inside = task.sample.numbers[task.fold == 0]
+    other = y.copy()
+    other[inside] = np.roll(y[inside], 1)  # the same numbers: units stay
+    RFLAFRegressor(**params).fit(X, other)
+    after = kept[1][1]
+    same = [
+        np.allclose(a.honest[0].coef * a.honest[0].unit, b.honest[0].coef * b.honest[0].unit)
+        for a, b in zip(before, after)
+    ]
+    assert same == [True, False, False]
+
+
+def test_the_same_bits_whatever_the_threads(rough):
+    X, y, model = rough
+    again = RFLAFRegressor(**model.get_params()).set_params(n_jobs=2).fit(X, y)
+    one = RFLAFRegressor(**model.get_params()).set_params(n_jobs=1).fit(X, y)
+    assert np.array_equal(again.predict(X), one.predict(X))
+
+
+def test_files_keep_them(rough, tmp_path):
+    X, _, model = rough
+    save(model, tmp_path / "model.rflaf")
+    assert np.array_equal(load(tmp_path / "model.rflaf").predict(X), model.predict(X))
+
+
+def test_graphs_and_modules_have_them(rough, tmp_path):
+    onnxruntime, torch = pytest.importorskip("onnxruntime"), pytest.importorskip("torch")
+    from rflaf.onnx import export
+
+    X, _, model = rough
+    export(model, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    (found,) = session.run(None, {session.get_inputs()[0].name: X.astype(np.float32)})
+    assert np.abs(found - model.predict(X.astype(np.float32))).max() < 1e-5
+    module = model.to_torch()
+    x = torch.tensor(X, requires_grad=True)
+    scores = module(x)
+    assert np.abs(scores.detach().numpy() - model.predict(X)).max() < 1e-5
+    scores.sum().backward()
+    slopes = x.grad.numpy()
+    apart = np.abs(slopes - model.gradient(X))
+    assert np.quantile(apart, 0.99) < 1e-3 * np.abs(slopes).max()  # but for rows at the ends
+
+
+def test_explanations_and_gradients_have_them(rough):
+    X, _, model = rough
+    X = X[np.abs(X).max(axis=1) < 0.9][:100]
+    why = model.explain(X)
+    assert np.abs(why.values.sum(axis=1) + why.base_values - model.predict(X)).max() < 1e-9
+    step, gradient = 1e-3, model.gradient(X)
+    for j in range(X.shape[1]):
+        up, down = X.copy(), X.copy()
+        up[:, j] += step
+        down[:, j] -= step
+        slope = (model.predict(up) - model.predict(down)) / (2 * step)
+        assert np.median(np.abs(slope - gradient[:, j])) < 1e-2 * np.abs(gradient).max()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classes_have_them(classes, rng):
+    X, y = _rough(900, rng)
+    y = np.digitize(y + X[:, 2], np.linspace(-0.5, 0.5, classes - 1))
+    model = RFLAFClassifier(n_components=40, input_form="raw", random_state=0).fit(X, y)
+    assert all(member.local for member in model.members_)
+    plain = RFLAFClassifier(**model.get_params()).set_params(local_models=False).fit(X, y)
+    assert model.oof_metrics_["log-loss"][0] < 0.99 * plain.oof_metrics_["log-loss"][0]
+
+
+def test_counts_have_them(rng):
+    X, y = _rough(900, rng)
+    y = rng.poisson(np.exp(1 + y))
+    model = RFLAFRegressor(loss="poisson", n_components=40, input_form="raw", random_state=0)
+    assert all(member.local for member in model.fit(X, y).members_)
+
+
+def test_more_rows_come_without(rough):
+    X, y, model = rough
+    online = RFLAFRegressor(**model.get_params()).partial_fit(X, y)
+    assert not any(member.local for member in online.members_)
+
+
+def test_few_rows_have_none(rng):
+    X, y = _rough(200, rng)
+    model = RFLAFRegressor(n_components=40, random_state=0).fit(X, y)
+    assert not any(member.local for member in model.members_)
+
+
+def test_memory_has_a_bound(rough, monkeypatch):
+    X, y, model = rough
+    monkeypatch.setattr(rules, "LOCAL_NUMBERS", 3 * 3 * 8 * 41)
+    few = RFLAFRegressor(**model.get_params()).fit(X, y)
+    numbers = sum(local.coef.size for member in few.members_ for local in member.local)
+    assert numbers <= 3 * 3 * 8 * 41
