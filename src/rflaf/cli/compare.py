@@ -49,7 +49,7 @@ def compare(
     from rflaf.tabular import compare_models
 
     lines = []
-    with warnings_as_notes(), working(f"Cross-validating, {folds} folds, 5 models") as progress:
+    with warnings_as_notes(), working(f"Cross-validating, {folds} folds, 5 models") as tell:
         for line in compare_models(
             frame,
             target,
@@ -61,7 +61,7 @@ def compare(
             random_state=seed,
         ):
             lines.append(line)
-            progress.update(progress.task_ids[0], description=f"{line.model}: {line.mean:.4f}")
+            tell(f"{line.model}: {line.mean:.4f}")
     score = SCORE_NAMES[lines[0].score]
     show_table(
         f"{score} of {target!r} on held-out rows, {folds} folds: mean ± standard deviation",

@@ -57,8 +57,7 @@ Separator = Annotated[
     ),
 ]
 Strict = Annotated[
-    bool,
-    typer.Option("--strict", help="Refuse columns of dates, identifiers and free text."),
+    bool, typer.Option("--strict", help="Refuse columns of dates, identifiers and free text.")
 ]
 Components = Annotated[
     int | None,

@@ -49,11 +49,7 @@ def plan(
     known: theory.Guarantee
     if epsilon is not None and n is features is gaussians is width is None:
         known = theory.plan(
-            epsilon,
-            delta,
-            target=target,
-            loss_lipschitz=loss_lipschitz,
-            constants=constants.value,
+            epsilon, delta, target=target, loss_lipschitz=loss_lipschitz, constants=constants.value
         )
     elif (
         epsilon is None
