@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Literal
-
-from sklearn.utils._param_validation import Interval
-
-from rflaf.bases.base import AT_LEAST_ONE, check_parameters
 
 ProtocolName = Literal["published", "corrected"]
 PROTOCOL_NAMES: tuple[ProtocolName, ...] = ("published", "corrected")
@@ -91,9 +86,17 @@ class Protocol:
     divergence: float = 1000.0
 
     def __post_init__(self) -> None:
-        counts = {name: [AT_LEAST_ONE] for name in ("epochs", "batch_size", "steps_per_batch")}
-        share = {"validation_fraction": [Interval(Real, 0, 1, closed="neither")]}
-        check_parameters("Protocol", counts | share, vars(self))
+        for name in ("epochs", "batch_size", "steps_per_batch"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"The {name!r} parameter of Protocol must be 1 or more. "
+                    f"Got {getattr(self, name)!r}."
+                )
+        if not 0 < self.validation_fraction < 1:
+            raise ValueError(
+                "The 'validation_fraction' parameter of Protocol must be between 0 and 1. "
+                f"Got {self.validation_fraction!r}."
+            )
 
     def rate(self, step: int) -> float:
         """The learning rate of step 0, 1, ... of the run."""
