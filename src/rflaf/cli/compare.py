@@ -19,7 +19,6 @@ from rflaf.cli.options import (
     Strict,
     TableFile,
     Target,
-    TaskName,
     TaskOption,
 )
 
@@ -28,7 +27,7 @@ from rflaf.cli.options import (
 def compare(
     table: TableFile,
     target: Target,
-    task: TaskOption = TaskName.auto,
+    task: TaskOption = "auto",
     components: Components = None,
     folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
     seed: Seed = 0,
@@ -45,7 +44,7 @@ def compare(
         check_output(out, inputs=[table])
     with working(f"Reading {table}"):
         frame = read_table(table, separator=sep, missing=missing or ())
-        split_target(frame, target, task.value, drop or (), strict)
+        split_target(frame, target, task, drop or (), strict)
     from rflaf.tabular import compare_models
 
     lines = []
@@ -53,7 +52,7 @@ def compare(
         for line in compare_models(
             frame,
             target,
-            task=task.value,
+            task=task,
             drop=drop or (),
             n_components=components or "auto",
             folds=folds,
