@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import StrOptions
 
-from rflaf.bases.base import checked
 from rflaf.datasets import Dataset, info, load
 from rflaf.datasets.stream import Stream
 from rflaf.datasets.synthetic import TARGETS, make_sampled
@@ -86,7 +84,6 @@ class Split:
     sigma: Callable[[Array], Array] | None = None
 
 
-@checked(protocol=[StrOptions(set(PROTOCOL_NAMES))])
 def load_split(name: str, protocol: ProtocolName = "corrected", *, progress: bool = False) -> Split:
     """Training and test rows of a data set, scaled.
 
@@ -112,6 +109,11 @@ def load_split(name: str, protocol: ProtocolName = "corrected", *, progress: boo
     >>> data.X_train.shape, data.X_test.shape, data.n_classes
     ((120, 4), (30, 4), 3)
     """
+    if protocol not in PROTOCOL_NAMES:
+        raise ValueError(
+            f"The 'protocol' parameter of load_split must be one of {PROTOCOL_NAMES}. "
+            f"Got {protocol!r} instead."
+        )
     published, known = protocol == "published", info(name)
     sampled = published and name in TARGETS
     table = make_sampled(name) if sampled else load(name, progress=progress)
