@@ -185,11 +185,7 @@ class Activation:
         -------
         The axes.
         """
-        try:
-            from matplotlib import pyplot
-        except ImportError as error:
-            raise ImportError("Plotting needs matplotlib: pip install 'rflaf[plot]'.") from error
-        ax = pyplot.gca() if ax is None else ax
+        ax = current_axes() if ax is None else ax
         low, high = self.basis.grid
         margin = (high - low) / 4
         z = np.linspace(low - margin, high + margin, n_points)
@@ -250,6 +246,15 @@ class Activation:
     def __repr__(self) -> str:
         a = np.array2string(self.coefficients, threshold=6, precision=4, separator=", ")
         return f"Activation({self.basis!r}, {a})"
+
+
+def current_axes() -> Any:
+    """Matplotlib's, or an error that says what to install."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("Plotting needs matplotlib: pip install 'rflaf[plot]'.") from error
+    return pyplot.gca()
 
 
 def simplified(sigma: Activation, tol: float, n_knots: int | None = None) -> Activation:

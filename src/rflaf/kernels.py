@@ -182,9 +182,7 @@ class ActivationKernel(Kernel):
                 "input_scale": [Interval(Real, 0, None, closed="neither")],
                 "n_hermite": [Interval(Integral, 1, None, closed="left")],
             },
-            activation=self.activation,
-            input_scale=self.input_scale,
-            n_hermite=self.n_hermite,
+            vars(self),
         )
         return _infinite_width(self._sigma(), self.n_hermite)
 

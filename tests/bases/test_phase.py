@@ -99,14 +99,9 @@ def test_dask_models_have_it(rows):
     assert model.to_local().score(X, y) > 0.9
 
 
-def test_the_paper_s_module_has_none(rows):
+def test_the_paper_s_module_has_none():
     torch = pytest.importorskip("torch")
     from rflaf.nn import RFMLP
-    from rflaf.paper.training.arrays import fit_adam
 
-    X, y = rows
-    model = RFMLP(3, 20, activation="cos", seed=0)
     z = torch.linspace(-2, 2, 9)
-    assert torch.equal(model.activation(z), torch.cos(z))
-    with pytest.raises(ValueError, match="without a phase"):
-        fit_adam(X, y, np.ones((3, 4)), Fixed("cos", phase=1.0), epochs=1)
+    assert torch.equal(RFMLP(3, 20, activation="cos", seed=0).activation(z), torch.cos(z))

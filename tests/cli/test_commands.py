@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rflaf
-from rflaf.cli import COMMANDS
 from rflaf.cli.console import plain
-from rflaf.fitting import leading_team
 from tests.cli.conftest import run
 from tests.tabular.test_model import table
 
@@ -292,51 +290,6 @@ def test_missing_extras_are_named(here, monkeypatch):
             assert f"rflaf[{extra}]" in run(*arguments, code=1).stderr
 
 
-def test_compare_writes_its_table(here):
-    said = run("compare", "train.csv", "-t", "y", "--components", 20, "--folds", 2,
-               "--out", "scores.csv").output  # fmt: skip
-    assert "gradient boosting" in said
-    assert re.search(r"-?\d\.\d{4} ± \d\.\d{4}", said)
-    written = pd.read_csv("scores.csv")
-    assert list(written) == ["model", "score", "mean", "sd", "fit_seconds", "predict_seconds"]
-    assert len(written) == 5
-    assert set(written["score"]) == {"r2"}
-
-
-def test_without_components_their_number_follows_from_the_rows(here):
-    assert "by the number of rows" in re.sub(r"[\s│]+", " ", run("fit", "--help").output)
-    table(300).to_csv("train.csv", index=False)
-    run("fit", "train.csv", "--target", "y", "--validation", 0)
-    estimator = rflaf.load("model.skops").estimator
-    assert estimator.n_components == "auto"
-    assert estimator.components_.shape[1] == 500
-    assert len(leading_team(estimator.members_)) == 5
-    said = run("inspect", "model.skops").output
-    assert "500 per member" in said
-    assert re.search(r"5 models on (standardised|binned) columns", said)
-
-
-def test_plan_both_ways():
-    said = run("plan", "--epsilon", 0.5, "--constants", "sharp").output
-    assert "excess risk <= 0.5 with probability 0.9" in said
-    sizes = ["-n", 10_000, "-M", 1000, "-N", 128, "--width", 0.3]
-    assert "13.84" in run("plan", *sizes, "--constants", "sharp").output
-
-
-def test_data(monkeypatch, tmp_path):
-    monkeypatch.setenv("RFLAF_DATA", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert "iris" in run("data", "list").output
-    assert "needs no file" in run("data", "get", "iris").output
-    assert "4 inputs, classification" in run("data", "check", "iris").output
-
-
-def test_version_and_help():
-    assert run("--version").output == f"rflaf {rflaf.__version__}\n"
-    said = run("--help").output
-    assert all(name.replace("_", "-") in said for name in COMMANDS)
-
-
 def test_a_page_about_the_model(here):
     said = fit_small("--report", "model.html").output
     assert "Page: model.html" in said
@@ -379,32 +332,6 @@ def test_any_names_and_values_make_the_round_trip(names, levels, tmp_path_factor
     assert np.corrcoef(pd.read_csv(out)["prediction"], frame[target])[0, 1] > 0.9
     said = run("inspect", model).output
     assert plain(number.split("\n")[0])[:3].strip() in said
-
-
-def test_a_terminal_is_not_steered():
-    assert plain("a\x1b[31mb\r") == "a\\x1b[31mb\\r"
-    assert plain("[bold]x[/bold]") == "[bold]x[/bold]"
-
-
-# ---- the document
-
-
-def test_every_command_in_the_document_exists():
-    blocks = re.findall(
-        r"```console\n(.*?)```", (ROOT / "docs" / "cli.md").read_text(encoding="utf-8"), re.DOTALL
-    )
-    lines = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
-    shown = set()
-    for line in lines:
-        _, *words_ = line.split()
-        depth = 2 if words_[0] == "data" else 1
-        if words_[0].startswith("-"):
-            continue
-        shown.add(words_[0])
-        said = re.sub(r"\s+", " ", run(*words_[:depth], "--help").output)
-        for option in (w.split("=")[0] for w in words_ if re.fullmatch(r"--?[A-Za-z][\w-]*", w)):
-            assert option in said, line
-    assert shown >= {name.replace("_", "-") for name in COMMANDS}
 
 
 def test_effort_and_time_limit(here):

@@ -161,7 +161,7 @@ def test_what_cannot_be_swapped_is_named():
         swap_activations(nn.Sequential(nn.PReLU(4)), nn.PReLU)
     with pytest.raises(ValueError, match="needs an 'example'"):
         swap_activations(ResNet(), per="channel")
-    with pytest.raises(ValueError, match="must be one of: layer"):
+    with pytest.raises(ValueError, match="'per' parameter of swap_activations"):
         swap_activations(ResNet(), per="row")
     both = nn.Sequential(nn.ReLU(), nn.Tanh())
     with pytest.raises(ValueError, match="one function"):

@@ -13,10 +13,11 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from rflaf import RFLAFRegressor
 from rflaf.report import write_report
-from rflaf.report.baselines import Encoding
+from rflaf.report.baselines import fit_baselines
 from rflaf.report.effects import effect_of
-from rflaf.report.evidence import Evidence, on_test_rows
+from rflaf.report.evidence import Evidence, TrainingRows, on_test_rows
 from rflaf.report.given_rows import GivenRows, as_column
+from rflaf.report.scores import log_loss, r_squared
 from rflaf.report.subject import Subject
 from tests.report.made_models import FEW, frame, numbers
 
@@ -121,14 +122,21 @@ def test_effects_are_those_of_the_model():
                                        evidence.y, evidence.predicted), 1, "b") is None  # fmt: skip
 
 
-def test_missing_numbers_and_unknown_levels_of_the_linear_model():
-    column = as_column(np.array([1.0, 3.0, np.nan, 5.0]), "a")
-    encode = Encoding(column, np.arange(4))
-    np.testing.assert_array_equal(encode(np.array([np.nan, 2.0])), [[3, 1], [2, 0]])
-    town = as_column(np.array(["a", "b", None, "b"], object), "t")
-    encode = Encoding(town, np.arange(4))
-    found = encode(np.array(["a", "new", None, "b"], object))
-    np.testing.assert_array_equal(found, [[0, 1], [0, 0], [0, 0], [1, 0]])
+@pytest.mark.parametrize("classes", [None, 2])
+def test_the_linear_model_takes_columns_of_any_kind(classes):
+    X = mixed_frame()
+    names = [str(name) for name in X]
+    y = (X["size"].fillna(0) * 2 + (X["town"] == "Uri") * 4.0).to_numpy()[:, None]
+    y = y if classes is None else (y[:, 0] > np.median(y)).astype(int)
+    predicted = np.zeros((120, classes or 1))
+    evidence = Evidence("test rows", GivenRows(X, "X"), np.arange(120), y, predicted)
+    training = TrainingRows(GivenRows(X.assign(town=X["town"].astype(str)), "X"), y)
+    for rows in (training, None):
+        found = fit_baselines(evidence, rows, names, classes).predictions
+        if classes is None:
+            assert r_squared(y, found["linear"]) > 0.9 > 0.1 > r_squared(y, found["constant"])
+        else:
+            assert log_loss(y, found["linear"]) < 0.5 * log_loss(y, found["constant"])
 
 
 def test_a_pipeline_with_columns_of_any_kind(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from inspect import signature
 from numbers import Integral, Real
@@ -20,6 +20,9 @@ from sklearn.utils._param_validation import (
 Array = NDArray[Any]
 Tail = Literal["zero", "constant", "linear", "direct"]
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 
 
 class Basis(ABC):
@@ -188,7 +191,7 @@ class GridBasis(Basis):
         caller = type(self).__name__
         count = [Interval(Integral, self.least, None, closed="left")]
         constraints = {"n": count, "low": [Real], "high": [Real]}
-        check_parameters(caller, constraints, n=n, low=low, high=high)
+        check_parameters(caller, constraints, locals())
         self.n = int(n)
         self.low, self.high = check_grid(caller, low, high)
 
@@ -202,9 +205,15 @@ def as_float(z: ArrayLike) -> Array:
     return array.astype(np.float32 if single else np.float64, copy=False)
 
 
-def check_parameters(caller: str, constraints: dict[str, list[Any]], **given: Any) -> None:
-    """Raise scikit-learn's error for the first parameter outside its constraints."""
-    validate_parameter_constraints(constraints, given, caller_name=caller)
+def check_parameters(
+    caller: str, constraints: dict[str, list[Any]], given: Mapping[str, Any]
+) -> None:
+    """Raise scikit-learn's error for the first parameter outside its constraints.
+
+    `given` has the parameters by name, and may have others: `locals()` and `vars(self)` will do.
+    """
+    wanted = {name: given[name] for name in constraints}
+    validate_parameter_constraints(constraints, wanted, caller_name=caller)
 
 
 def checked(**constraints: list[Any]) -> Callable[[Function], Function]:

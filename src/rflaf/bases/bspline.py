@@ -59,11 +59,7 @@ class BSpline(Basis):
                 "degree": [Interval(Integral, 1, 5, closed="both")],
                 "extrapolate": [StrOptions({"zero", "constant", "linear"})],
             },
-            n=n,
-            low=low,
-            high=high,
-            degree=degree,
-            extrapolate=extrapolate,
+            locals(),
         )
         if n <= degree:
             raise ValueError(

@@ -32,12 +32,8 @@ class Continued(Basis):
     """
 
     def __init__(self, basis: Basis, tail: str = "linear") -> None:
-        check_parameters(
-            "Continued",
-            {"basis": [Basis], "tail": [StrOptions({"linear", "constant"})]},
-            basis=basis,
-            tail=tail,
-        )
+        constraints = {"basis": [Basis], "tail": [StrOptions({"linear", "constant"})]}
+        check_parameters("Continued", constraints, locals())
         self.basis = basis
         self.tail: Tail = tail  # type: ignore[assignment]
         self.n, self.low, self.high = basis.n, basis.low, basis.high

@@ -87,7 +87,7 @@ class Fixed(Basis):
             "name": [StrOptions(set(FIXED_ACTIVATIONS))],
             "phase": [Interval(Real, None, None, closed="neither")],
         }
-        check_parameters("Fixed", constraints, name=name, phase=phase)
+        check_parameters("Fixed", constraints, locals())
         self.name, self.phase = name, float(phase)
         self.low, self.high = check_grid("Fixed", low, high)
 

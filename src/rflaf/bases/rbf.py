@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
-from rflaf.bases.base import Array, Basis, check_grid, check_parameters
+from rflaf.bases.base import AT_LEAST_ONE, Array, Basis, check_grid, check_parameters
 
 
 @final
@@ -50,17 +50,13 @@ class RBF(Basis):
         check_parameters(
             "RBF",
             {
-                "n": [Interval(Integral, 1, None, closed="left"), None],
+                "n": [AT_LEAST_ONE, None],
                 "low": [Real],
                 "high": [Real],
                 "width": [Interval(Real, 0, None, closed="neither"), "array-like", None],
                 "centers": ["array-like", None],
             },
-            n=n,
-            low=low,
-            high=high,
-            width=width,
-            centers=centers,
+            locals(),
         )
         if centers is None:
             if n is None:

@@ -13,12 +13,7 @@ from rflaf.cli.console import complain, in_options
 
 # typer keeps its own copy of click in some versions and uses click in others
 _USAGE_ERRORS = (kind for kind in typer.BadParameter.__mro__ if hasattr(kind, "exit_code"))
-_PASSED_ON: tuple[type[Exception], ...] = (
-    typer.Exit,
-    typer.Abort,
-    BrokenPipeError,
-    *_USAGE_ERRORS,
-)
+_PASSED_ON: tuple[type[Exception], ...] = (typer.Exit, typer.Abort, BrokenPipeError, *_USAGE_ERRORS)
 INTERRUPTED = 130
 
 

@@ -19,7 +19,6 @@ from rflaf.cli.options import (
     Strict,
     TableFile,
     Target,
-    TaskName,
     TaskOption,
 )
 
@@ -28,7 +27,7 @@ from rflaf.cli.options import (
 def compare(
     table: TableFile,
     target: Target,
-    task: TaskOption = TaskName.auto,
+    task: TaskOption = "auto",
     components: Components = None,
     folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
     seed: Seed = 0,
@@ -45,15 +44,15 @@ def compare(
         check_output(out, inputs=[table])
     with working(f"Reading {table}"):
         frame = read_table(table, separator=sep, missing=missing or ())
-        split_target(frame, target, task.value, drop or (), strict)
+        split_target(frame, target, task, drop or (), strict)
     from rflaf.tabular import compare_models
 
     lines = []
-    with warnings_as_notes(), working(f"Cross-validating, {folds} folds, 5 models") as progress:
+    with warnings_as_notes(), working(f"Cross-validating, {folds} folds, 5 models") as tell:
         for line in compare_models(
             frame,
             target,
-            task=task.value,
+            task=task,
             drop=drop or (),
             n_components=components or "auto",
             folds=folds,
@@ -61,7 +60,7 @@ def compare(
             random_state=seed,
         ):
             lines.append(line)
-            progress.update(progress.task_ids[0], description=f"{line.model}: {line.mean:.4f}")
+            tell(f"{line.model}: {line.mean:.4f}")
     score = SCORE_NAMES[lines[0].score]
     show_table(
         f"{score} of {target!r} on held-out rows, {folds} folds: mean ± standard deviation",

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -61,15 +60,18 @@ def watched(console: Console) -> bool:
 
 
 @contextmanager
-def working(text: str) -> Iterator[Any]:
-    """A spinner with the time, while something runs; nothing where nobody watches stderr."""
+def working(text: str) -> Iterator[Callable[[str], None]]:
+    """A spinner with the time, while something runs; nothing where nobody watches stderr.
+
+    What it gives puts another text in the place of `text`.
+    """
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(
         *columns, console=console, transient=True, disable=not watched(console)
     ) as progress:
-        progress.add_task(plain(text))
-        yield progress
+        task = progress.add_task(plain(text))
+        yield lambda other: progress.update(task, description=plain(other))
 
 
 @contextmanager

@@ -47,15 +47,15 @@ def demo(
     results: list[Result] = []
     # the tables are so small that threads of BLAS would cost more than they save
     one_thread = threadpool_limits(1, user_api="blas")
-    with warnings_as_notes(), one_thread, working("Compiling kernels, once") as progress:
+    with warnings_as_notes(), one_thread, working("Compiling kernels, once") as tell:
         warm_up()
         compiled = time.perf_counter() - start
         for data in data_sets():
             result = Result(data)
             for model in run(result):
-                progress.update(progress.task_ids[0], description=f"{data.name}: {model}")
+                tell(f"{data.name}: {model}")
             results.append(result)
-        progress.update(progress.task_ids[0], description="Writing the page")
+        tell("Writing the page")
         chosen = next((r for r in results if r.data.name == PAGE_OF), results[0])
         page = write_page(chosen, out)
     for result in results:
@@ -76,71 +76,38 @@ def demo(
 
 
 def models_for(data: DataSet, seed: int) -> dict[str, Callable[[], Any]]:
-    """The models of the comparison, each given columns as its users would give them.
-
-    RFLAF takes the frame as it is. Boosted trees take categories and missing values, and dates as
-    numbers. Linear models and RBFSampler get columns that are standardised, filled and one-hot.
-    """
+    """The models of the comparison. RFLAF takes frames as they are; others get them as numbers."""
     import numpy as np
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     from sklearn.kernel_approximation import RBFSampler
     from sklearn.linear_model import LogisticRegression, RidgeCV
     from sklearn.model_selection import GridSearchCV
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer
+    from sklearn.preprocessing import StandardScaler
 
     from rflaf import RFLAFClassifier, RFLAFRegressor
+    from rflaf.inputs import ColumnEncoder
 
     classes = data.task == "classification"
     kind: Any = RFLAFClassifier if classes else RFLAFRegressor
     trees: Any = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
 
-    def linear() -> Any:
-        return LogisticRegression(max_iter=2000) if classes else RidgeCV(np.logspace(-4, 4, 17))
+    def linear(*steps: Any) -> Any:
+        last = LogisticRegression(max_iter=2000) if classes else RidgeCV(np.logspace(-4, 4, 17))
+        return make_pipeline(ColumnEncoder(), StandardScaler(), *steps, last)
 
     def sampler() -> Any:
-        features = RBFSampler(n_components=300, random_state=seed)
-        pipeline = make_pipeline(_as_matrix(data.X), features, linear())
         grid: dict[str, Any] = {"rbfsampler__gamma": [0.001, 0.004, 0.03, 0.2]}
         if classes:  # RidgeCV chooses its penalty itself
             grid["logisticregression__C"] = [1.0, 100.0]
-        return GridSearchCV(pipeline, grid, cv=3)
+        return GridSearchCV(linear(RBFSampler(n_components=300, random_state=seed)), grid, cv=3)
 
     return {
-        LINEAR: lambda: make_pipeline(_as_matrix(data.X), linear()),
-        BOOSTED: lambda: make_pipeline(FunctionTransformer(_dates_as_numbers), trees()),
+        LINEAR: linear,
+        BOOSTED: lambda: make_pipeline(ColumnEncoder(), trees()),
         SAMPLER: sampler,
         OURS: lambda: kind(random_state=seed),
     }
-
-
-def _dates_as_numbers(X: Any) -> Any:
-    """A frame whose dates have become days, and parts of the year and the week."""
-    dates = list(X.select_dtypes("datetime")) if hasattr(X, "select_dtypes") else []
-    found = X.drop(columns=dates) if dates else X
-    for name in dates:
-        day = X[name].dt
-        parts = {"days": (X[name] - X[name].min()).dt.days, "day": day.day_of_year}
-        parts["weekday"] = day.day_of_week
-        found = found.assign(**{f"{name}_{part}": values for part, values in parts.items()})
-    return found
-
-
-def _as_matrix(X: Any) -> Any:
-    """What turns such columns into standardised numbers without missing values."""
-    from sklearn.compose import make_column_selector, make_column_transformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
-
-    if not hasattr(X, "select_dtypes"):
-        return StandardScaler()
-    numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
-    columns = make_column_transformer(
-        (numbers, make_column_selector(dtype_include="number")),
-        (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_include="category")),
-    )
-    return make_pipeline(FunctionTransformer(_dates_as_numbers), columns)
 
 
 def run(result: Result) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,14 +13,12 @@ from rflaf.cli.options import (
     Categorical,
     Components,
     Drop,
-    EffortName,
     Missing,
     Seed,
     Separator,
     Strict,
     TableFile,
     Target,
-    TaskName,
     TaskOption,
     require_skops,
 )
@@ -30,7 +28,7 @@ from rflaf.cli.options import (
 def fit(
     table: TableFile,
     target: Target,
-    task: TaskOption = TaskName.auto,
+    task: TaskOption = "auto",
     loss: Annotated[
         str,
         typer.Option(
@@ -52,7 +50,9 @@ def fit(
     metric: Annotated[
         str, typer.Option(help="Metric of the inputs: auto, full, diagonal or none.")
     ] = "auto",
-    effort: Annotated[EffortName, typer.Option(help="How much work to do.")] = EffortName.default,
+    effort: Annotated[
+        Literal["fast", "default", "best"], typer.Option(help="How much work to do.")
+    ] = "default",
     time_limit: Annotated[
         float | None,
         typer.Option(
@@ -86,7 +86,7 @@ def fit(
         check_output(report, [".html"])
     with working(f"Reading {table}"):
         frame = read_table(table, separator=sep, missing=missing or ())
-        split_target(frame, target, task.value, drop or (), strict)  # what is wrong is said at once
+        split_target(frame, target, task, drop or (), strict)  # what is wrong is said at once
     from rflaf.io import save
     from rflaf.tabular import fit_table
 
@@ -94,7 +94,7 @@ def fit(
         model = fit_table(
             frame,
             target,
-            task=task.value,
+            task=task,
             loss=loss,
             drop=drop or (),
             categorical=categorical or (),
@@ -102,7 +102,7 @@ def fit(
             activation=activation,
             n_basis=basis_functions,
             metric=metric,
-            effort=effort.value,
+            effort=effort,
             time_limit=time_limit,
             validation=validation,
             strict=strict,
@@ -119,7 +119,7 @@ def fit(
         complain(f"Note: empty columns were left out: {', '.join(map(repr, map(str, empty)))}.")
     model.fitted["missing"] = list(missing or ())  # `rflaf predict` reads tables in the same way
     save(model, out)
-    say(f"{model.task.capitalize()}, because {model.reason}." if task is TaskName.auto else
+    say(f"{model.task.capitalize()}, because {model.reason}." if task == "auto" else
         f"{model.task.capitalize()}, as asked for.")  # fmt: skip
     rows, width = model.fitted["rows"], len(model.columns)
     say(f"Fitted to {rows:,} rows of {width} columns in {model.fitted['seconds']:.1f} s.")

@@ -4,35 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
-
-
-class TaskName(str, Enum):
-    """Values of --task."""
-
-    auto = "auto"
-    regression = "regression"
-    classification = "classification"
-
-
-class EffortName(str, Enum):
-    """Values of --effort."""
-
-    fast = "fast"
-    default = "default"
-    best = "best"
-
 
 TableFile = Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")]
 ModelFile = Annotated[Path, typer.Argument(help="Model file written by `rflaf fit`.")]
 Target = Annotated[str, typer.Option("--target", "-t", help="Column to predict.")]
 TaskOption = Annotated[
-    TaskName,
+    Literal["auto", "regression", "classification"],
     typer.Option(help="auto: classification for text, booleans and up to 20 distinct integers."),
 ]
 Drop = Annotated[
@@ -57,8 +39,7 @@ Separator = Annotated[
     ),
 ]
 Strict = Annotated[
-    bool,
-    typer.Option("--strict", help="Refuse columns of dates, identifiers and free text."),
+    bool, typer.Option("--strict", help="Refuse columns of dates, identifiers and free text.")
 ]
 Components = Annotated[
     int | None,

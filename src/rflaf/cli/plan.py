@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
 from rflaf.cli.app import app
 from rflaf.cli.console import say
-
-
-class Constants(str, Enum):
-    """Values of --constants."""
-
-    paper = "paper"
-    sharp = "sharp"
 
 
 @app.command()
@@ -32,8 +24,9 @@ def plan(
     radius: Annotated[float, typer.Option(help="R, which bounds √E[v(w)²].")] = 1.0,
     loss_lipschitz: Annotated[float, typer.Option(help="Lipschitz constant of the loss.")] = 1.0,
     constants: Annotated[
-        Constants, typer.Option(help="Constants as printed in the paper, or sharpened.")
-    ] = Constants.paper,
+        Literal["paper", "sharp"],
+        typer.Option(help="Constants as printed in the paper, or sharpened."),
+    ] = "paper",
 ) -> None:
     """What theory guarantees: sizes for a wanted excess risk, or the bound for given sizes.
 
@@ -45,33 +38,17 @@ def plan(
             raise ValueError(f"The {name!r} must be positive. Got {value} instead.")
     from rflaf import theory
 
-    target = theory.Target(sup_norm, lipschitz, support, radius)
     known: theory.Guarantee
-    if epsilon is not None and n is features is gaussians is width is None:
-        known = theory.plan(
-            epsilon,
-            delta,
-            target=target,
-            loss_lipschitz=loss_lipschitz,
-            constants=constants.value,
-        )
-    elif (
-        epsilon is None
-        and n is not None
-        and features is not None
-        and gaussians is not None
-        and width is not None
-    ):
-        known = theory.guarantee(
-            n,
-            features,
-            gaussians,
-            width,
-            delta,
-            target=target,
-            loss_lipschitz=loss_lipschitz,
-            constants=constants.value,
-        )
+    sizes: Any = {"n": n, "M": features, "N": gaussians, "h": width}
+    about: Any = {
+        "target": theory.Target(sup_norm, lipschitz, support, radius),
+        "loss_lipschitz": loss_lipschitz,
+        "constants": constants,
+    }
+    if epsilon is not None and set(sizes.values()) == {None}:
+        known = theory.plan(epsilon, delta, **about)
+    elif epsilon is None and None not in sizes.values():
+        known = theory.guarantee(**sizes, delta=delta, **about)
     else:
         raise typer.BadParameter("give either --epsilon, or all of -n, -M, -N and --width.")
     say(str(known))

@@ -30,14 +30,16 @@ def braille(x: Sequence[float], *curves: Sequence[float], width: int = 60, heigh
              0 ┤⡠⠔⠁⠀⠀⠀⠀⠈⠢⢄
                 0        2
     """
+    import numpy as np
+
     columns, rows = 2 * width, 4 * height
     low, high = min(map(min, curves)), max(map(max, curves))
     span = high - low or 1.0
     cells = [[_EMPTY] * width for _ in range(height)]
     for y in curves:
         above = None
-        for column in range(columns):
-            value = _interpolate(x, y, x[0] + (x[-1] - x[0]) * column / (columns - 1))
+        values = np.interp(np.linspace(x[0], x[-1], columns), x, y)
+        for column, value in enumerate(values.tolist()):
             row = round((high - value) / span * (rows - 1))
             # join neighbours by a vertical line, so that steep parts have no gaps
             start, stop = (row, row) if above is None else (min(above, row), max(above, row))
@@ -50,10 +52,3 @@ def braille(x: Sequence[float], *curves: Sequence[float], width: int = 60, heigh
     lines = [label + "".join(map(chr, line)) for label, line in zip(labels, cells)]
     left, right = f"{x[0]:.3g}", f"{x[-1]:.3g}"
     return "\n".join([*lines, " " * 12 + left + right.rjust(width - len(left))])
-
-
-def _interpolate(x: Sequence[float], y: Sequence[float], at: float) -> float:
-    from bisect import bisect_right
-
-    i = min(max(bisect_right(x, at) - 1, 0), len(x) - 2)
-    return y[i] + (y[i + 1] - y[i]) * (at - x[i]) / (x[i + 1] - x[i])

@@ -34,8 +34,7 @@ def predict(
         bool, typer.Option("--std", help="Add the standard deviation (regression).")
     ] = False,
     quantiles: Annotated[
-        str | None,
-        typer.Option(help="Add these quantiles, such as 0.05,0.5,0.95 (regression)."),
+        str | None, typer.Option(help="Add these quantiles, such as 0.05,0.5,0.95 (regression).")
     ] = None,
     interval: Annotated[
         float | None,

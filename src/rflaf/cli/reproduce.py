@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rflaf.cli.app import app
-from rflaf.cli.console import complain, watched, working
+from rflaf.cli.console import complain, warnings_as_notes, watched, working
 
 Names = Annotated[
     list[str], typer.Argument(help="table1 … table10, figure1 … figure3, or all.", metavar="NAME…")
@@ -172,27 +171,18 @@ def _run(specs: Any, store: Any, jobs: int) -> set[str]:
 
 
 def _measure(timings: Any, store: Any, quick: bool) -> set[str]:
-    from rich.console import Console
-
+    """Time the models. Returns what is said of data that is missing."""
     from rflaf.datasets import DataNotAvailable
+    from rflaf.paper.timing import measure_times
 
-    console, absent = Console(stderr=True), set()
+    absent = set()
     for dataset, models in timings:
-        from rflaf.paper.timing import measure_times
-
+        text = f"Timing on {dataset}"
         try:
-            with warnings.catch_warnings(record=True) as caught, working("") as progress:
-                warnings.simplefilter("always", UserWarning)
-
-                def show(line: str, progress: Any = progress) -> None:
-                    progress.update(progress.task_ids[0], description=line)
-
-                measure_times(dataset, models, store, quick=quick, report=show)
+            with warnings_as_notes(), working(text) as tell:
+                measure_times(dataset, models, store, quick=quick, report=tell)
         except DataNotAvailable as error:
             absent.add(str(error))
-            continue
-        for warning in caught:
-            console.print(str(warning.message), markup=False)
     return absent
 
 

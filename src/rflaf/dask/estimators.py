@@ -8,7 +8,7 @@ import dask
 import distributed
 import numpy as np
 from dask import array as da
-from sklearn.base import _fit_context
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf.dask.collections import is_dask, partition
@@ -20,7 +20,7 @@ from rflaf.estimators.validation import InputCheck
 from rflaf.fitting import fit
 
 
-class DaskMixin:
+class DaskMixin(BaseEstimator):
     """Fits on the workers of a client; comes before an estimator among the bases."""
 
     _plain: type  # the estimator of one machine
@@ -56,28 +56,23 @@ class DaskMixin:
 
     def to_local(self) -> Any:
         """The plain estimator: the same parameters and fitted attributes, without Dask."""
-        model: Any = self
-        plain = self._plain(**model.get_params(deep=False))
-        plain.__dict__.update(model.__getstate__())
+        plain = self._plain(**self.get_params(deep=False))
+        plain.__dict__.update(self.__getstate__())
         return plain
 
     def __getstate__(self) -> dict[str, Any]:
-        parent: Any = super()
-        state = dict(parent.__getstate__())
+        state = dict(super().__getstate__())
         state.pop("_client", None)  # a connection cannot be copied
         return state
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
         """Learn from Dask arrays or frames X, n × d, and targets y; `groups` are refused."""
-        model: Any = self
         check, rows = self._open(X, y, sample_weight, groups)
-        if model.time_limit is not None:
-            raise ValueError(
-                f"{type(self).__name__} takes no 'time_limit'. Got {model.time_limit}."
-            )
-        settings = check.settled(model._fit_settings(), model)
-        model._publish(check, fit(rows, check.loss, settings))
+        if self.time_limit is not None:
+            raise ValueError(f"{type(self).__name__} takes no 'time_limit'. Got {self.time_limit}.")
+        settings = check.settled(self._fit_settings(), self)
+        self._publish(check, fit(rows, check.loss, settings))
         return self
 
     def _open(
@@ -91,14 +86,13 @@ class DaskMixin:
             )
         if y is None:
             raise ValueError(f"{self._plain.__name__} requires y to be passed. Got None.")
-        model: Any = self
-        if model.categorical_features not in (None, "from_dtype"):
+        if self.categorical_features not in (None, "from_dtype"):
             raise ValueError(
                 f"{type(self).__name__} takes numbers, and no 'categorical_features'. Got "
-                f"{model.categorical_features!r}."
+                f"{self.categorical_features!r}."
             )
         found = partition(X, y, sample_weight)
-        check = InputCheck(self._plain, model._loss())
+        check = InputCheck(self._plain, self._loss())
         check.like(found.like)
         if getattr(y, "dtype", None) == np.float32:
             check.dtype = np.dtype(np.float32)

@@ -202,11 +202,7 @@ def open_partition(
 
 
 def draw_rows(
-    rows: ArrayRows | None,
-    size: int,
-    seed: int,
-    tally: MakeTally | None,
-    limit: int,
+    rows: ArrayRows | None, size: int, seed: int, tally: MakeTally | None, limit: int
 ) -> SampleDraw:
     """The rows of a partition that may be in the sample."""
     draw = SampleDraw(size, seed, tally, limit)

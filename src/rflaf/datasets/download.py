@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
-import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from rflaf.datasets.types import File
 
@@ -30,14 +30,17 @@ def download(file: File, folder: Path, progress: bool) -> Path:
     """
     try:
         import pooch
+        from filelock import FileLock
+        from tqdm.auto import tqdm
     except ImportError as error:
         raise DownloadFailed("downloading needs pooch: pip install 'rflaf[data]'") from error
     pooch.get_logger().setLevel("WARNING")  # the progress bar shows the same, if it is wanted
     path = folder / file.path
+    bar = partial(tqdm, desc=path.name, unit="B", unit_scale=True, disable=not progress)
     reasons = []
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(path.with_name(f".{path.name}.lock")):
+        with FileLock(path.with_name(f".{path.name}.lock")):
             for url in file.urls:
                 if path.is_file():
                     break
@@ -47,7 +50,7 @@ def download(file: File, folder: Path, progress: bool) -> Path:
                         known_hash=file.sha256 and f"sha256:{file.sha256}",
                         fname=path.name,
                         path=path.parent,
-                        downloader=_Resuming(path.with_name(f"{path.name}.part"), progress),
+                        downloader=_Resuming(path.with_name(f"{path.name}.part"), bar),
                     )
                 except (OSError, ValueError, http.client.HTTPException) as error:
                     reasons.append(f"{url}: {error}")
@@ -65,8 +68,8 @@ class _Resuming:
     to continue, and only if that version is still the same: two versions are never joined.
     """
 
-    def __init__(self, part: Path, progress: bool) -> None:
-        self.part, self.progress = part, progress
+    def __init__(self, part: Path, bar: Callable[..., Any]) -> None:
+        self.part, self.bar = part, bar
         self.version = part.with_name(f"{part.name}.version")
 
     def __call__(self, url: str, output_file: str, _: Any) -> None:
@@ -103,22 +106,14 @@ class _Resuming:
             version = response.headers.get("ETag") or response.headers.get("Last-Modified")
             if version and not version.startswith("W/"):
                 self.version.write_text(f"{url}\n{version}")
-        with open(self.part, "ab" if have else "wb") as file:
-            self._copy(response, file, have, total)
+        bar = self.bar(initial=have, total=total)
+        with open(self.part, "ab" if have else "wb") as file, bar:
+            while block := response.read(_BLOCK):
+                file.write(block)
+                bar.update(len(block))
             size = file.tell()
         if total is not None and size != total:
             raise OSError(f"the connection ended after {size} of {total} bytes")
-
-    def _copy(self, source: IO[bytes], file: IO[bytes], have: int, total: int | None) -> None:
-        bar = _bar(self.part.stem, have, total) if self.progress else None
-        try:
-            while block := source.read(_BLOCK):
-                file.write(block)
-                if bar is not None:
-                    bar.update(len(block))
-        finally:
-            if bar is not None:
-                bar.close()
 
     def _discard(self) -> None:
         self.part.unlink(missing_ok=True)
@@ -129,31 +124,3 @@ def _answer(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
     request = urllib.request.Request(url, headers=headers)
     response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=_TIMEOUT)
     return response
-
-
-def _bar(name: str, have: int, total: int | None) -> Any:
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        print(f"downloading {name}")
-        return None
-    return tqdm(desc=name, initial=have, total=total, unit="B", unit_scale=True)
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock that other processes respect, and that the system frees when this one ends."""
-    with open(path, "ab") as file:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
-            try:
-                yield
-            finally:
-                msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
-            yield

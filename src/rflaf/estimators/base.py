@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -53,7 +53,7 @@ _FEW_NUMBERS = 1024  # in rows that are predicted at once, without further check
 _TOO_FEW, _ROWS_TO_BEGIN = 100, 1000
 
 
-class BaseRFLAF(InspectionMixin, BaseEstimator):
+class BaseRFLAF(InspectionMixin):
     """Common part of RFLAFRegressor and RFLAFClassifier."""
 
     # where the question mark in scikit-learn's HTML representation leads
@@ -98,6 +98,10 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             own.__module__, own.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
             cls.__init__ = own  # type: ignore[method-assign]
 
+    def _keep(self, given: dict[str, Any]) -> None:
+        """Set the constructor's arguments as attributes, which is all that it may do."""
+        self.__dict__.update((name, value) for name, value in given.items() if name != "self")
+
     _fitted_state = ("_partial",)  # what a fit sets besides names that end in _
 
     def _loss(self) -> Loss:
@@ -106,7 +110,12 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
-        """Learn from rows X, n × d, and targets y."""
+        """Learn from rows X, n × d (dense, sparse or a frame), and their targets or classes y.
+
+        X may also be a source of `rflaf.rows`, whose blocks have the targets and weights. `groups`
+        has a label for each row, where rows belong together: a group stays in one fold. See
+        `RFLAFRegressor.fit`. A fit that fails or is interrupted leaves the estimator as it was.
+        """
         settings, loss = self._fit_settings(), self._loss()
         check = InputCheck(type(self), loss, None, self.categorical_features)
         rows = check.rows(X, y, sample_weight, self.max_bytes, groups, settings.seed)
@@ -270,8 +279,7 @@ class BaseRFLAF(InspectionMixin, BaseEstimator):
             self._warn_of_far_rows(far, count)
 
     def _warn_of_far_rows(self, far: Array, count: int) -> None:
-        column = int(np.argmax(far[:-1]))
-        column = column if self.encoder_ is None else int(self.encoder_.origin_[column])
+        column = self._origin[np.argmax(far[:-1])]
         names = getattr(self, "feature_names_in_", None)
         name = f"column {column}" if names is None else f"column {names[column]!r}"
         warnings.warn(
@@ -386,12 +394,3 @@ def _warn_of_few_rows(fitted: Fit) -> None:
             UserWarning,
             stacklevel=caller_level(),
         )
-
-
-def spread_rows(found: Array, numbers: Array, count: int) -> Array | None:
-    """What was found for some rows among all; None where these are not the rows of arrays."""
-    if not len(numbers) or numbers[-1] >= count or len(numbers) < 0.5 * count:
-        return None
-    out = np.full((count, *found.shape[1:]), np.nan)
-    out[numbers] = found
-    return out

@@ -10,7 +10,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from rflaf.activation import Activation
 from rflaf.bases import Basis
-from rflaf.estimators.base import Array, BaseRFLAF, spread_rows
+from rflaf.estimators.base import Array, BaseRFLAF
+from rflaf.estimators.validation import spread_rows
 from rflaf.fitting import Fit
 from rflaf.losses import Logistic, Loss
 
@@ -105,58 +106,13 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         time_limit: float | None = None,
         local_models: bool = True,
     ) -> None:
-        self.n_components = n_components
-        self.activation = activation
-        self.n_basis = n_basis
-        self.grid = grid
-        self.metric = metric
-        self.input_form = input_form
-        self.n_members = n_members
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.validation_fraction = validation_fraction
-        self.max_iter = max_iter
-        self.tol = tol
-        self.l1 = l1
-        self.smoothness = smoothness
-        self.projection = projection
-        self.max_bytes = max_bytes
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.effort = effort
-        self.time_limit = time_limit
-        self.local_models = local_models
-        self.class_weight = class_weight
+        self._keep(locals())
 
     def _loss(self) -> Loss:
         return Logistic(self.class_weight)
 
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
-    ) -> RFLAFClassifier:
-        """Learn from rows X, n × d (dense or sparse), and their classes y.
-
-        X may be a frame with columns of any kind, and arrays may have NaN, as for RFLAFRegressor.
-
-        X may also be a source of `rflaf.rows`, whose blocks have the classes and weights. It is
-        never held whole; where the features of all rows do not fit `max_bytes`, each step of a
-        member's last fit reads it once. A fit that fails or is interrupted leaves the estimator
-        as it was.
-
-        `groups` has a label for each row, where rows belong together: a group stays in one fold,
-        as for RFLAFRegressor.
-        """
-        super().fit(X, y, sample_weight, groups)
-        return self
-
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-    ) -> RFLAFClassifier:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
         """Add rows to the model.
 
         The first call is a fit, so give it a few thousand rows, some of every class: activation,
@@ -187,8 +143,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         >>> bool(model.score(X[800:], y[800:]) > 0.93)
         True
         """
-        self._more_rows(X, y, sample_weight, classes)
-        return self
+        return self._more_rows(X, y, sample_weight, classes)
 
     def _check_first(self, y: Array, classes: Any) -> None:
         check_classes(classes, np.unique(y))

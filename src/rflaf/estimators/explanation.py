@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf.activation import current_axes
+
 Array = NDArray[Any]
 
 _COLOURS = "C0", "C3"  # of what lowers a score, and of what raises it
@@ -72,11 +74,7 @@ class Explanation:
         -------
         The axes.
         """
-        try:
-            from matplotlib import pyplot
-        except ImportError as error:
-            raise ImportError("Plotting needs matplotlib: pip install 'rflaf[plot]'.") from error
-        ax = pyplot.gca() if ax is None else ax
+        ax = current_axes() if ax is None else ax
         values = self.values if self.values.ndim == 2 else self.values[:, :, output]
         row = 0 if row is None and len(values) == 1 else row
         shown = values if row is None else values[row][None]

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rflaf.activation import alike
+from rflaf.activation import alike, current_axes
 from rflaf.bases import Basis
 from rflaf.estimators.explanation import Explanation
-from rflaf.fitting import Member, attribution, describe_members, leading_team
+from rflaf.fitting import attribution, describe_members, leading_team
 from rflaf.inputs.forms import Binned
 from rflaf.rows import Source
 from rflaf.runtime.callers import caller_level
@@ -39,17 +40,8 @@ def warn_of_coverage(share: float, basis: Basis) -> None:
     )
 
 
-class InspectionMixin:
+class InspectionMixin(BaseEstimator):
     """The activation's picture, a summary, a page."""
-
-    activation_: Any
-    loss_: Any
-    members_: list[Member]
-    components_: NDArray[Any]
-    feature_importances_: NDArray[Any]
-    feature_importances_std_: NDArray[Any]
-    scale_: NDArray[Any]
-    z_sample_: NDArray[Any]
 
     def plot_activation(self, ax: Any = None) -> Any:
         """Draw the learned activation, and under it the histogram of what it is applied to.
@@ -59,17 +51,12 @@ class InspectionMixin:
         members with several forms of the inputs, those of the first one's form are drawn.
         """
         check_is_fitted(self)
-        team = [member.layer for member in leading_team(self.members_)]
-        if len(team) == 1:
-            mean = self.activation_
-            ax = mean.plot(ax, color="C3", lw=2)
-        else:
-            activations = alike([layer.activation for layer in team])
-            mean = sum(activations[1:], activations[0]) / len(activations)
-            ax = mean.plot(ax, color="C3", lw=2)
-            z = ax.lines[-1].get_xdata()
-            for each in activations:
-                ax.plot(z, each(z), color="C3", lw=0.7, alpha=0.5)
+        activations = alike([each.layer.activation for each in leading_team(self.members_)])
+        mean = sum(activations[1:], activations[0]) / len(activations)
+        ax = mean.plot(ax, color="C3", lw=2)
+        z = ax.lines[-1].get_xdata()
+        for each in activations if len(activations) > 1 else []:
+            ax.plot(z, each(z), color="C3", lw=0.7, alpha=0.5)
         for formula in self._formula(mean):
             left, right = ax.get_xlim()
             z = np.linspace(left, right, 500)
@@ -93,10 +80,7 @@ class InspectionMixin:
     def plot_importances(self, ax: Any = None, top: int = 15) -> Any:
         """Draw the importances of the `top` columns as bars, with their spread between members."""
         check_is_fitted(self)
-        if ax is None:
-            from matplotlib import pyplot
-
-            ax = pyplot.gca()
+        ax = current_axes() if ax is None else ax
         names, order = self._column_names(), np.argsort(self.feature_importances_)[-top:]
         spread = self.feature_importances_std_[order]
         ax.barh(range(len(order)), self.feature_importances_[order], xerr=spread, color="C0")
@@ -153,15 +137,8 @@ class InspectionMixin:
 
     def _input_names(self) -> tuple[list[str], NDArray[np.intp]]:
         """The inputs of the first member's form by name, and the column each comes from."""
-        model: Any = self
-        names = getattr(self, "feature_names_in_", None)
-        encoder, layer = model.encoder_, self.members_[0].layer
-        if encoder is not None:
-            names, origin = encoder.get_feature_names_out(), encoder.origin_
-        else:
-            origin = np.arange(model.n_features_in_)
-        if names is None:
-            names = [f"x{j}" for j in range(len(origin))]
+        encoder, layer, origin = self.encoder_, self.members_[0].layer, self._origin
+        names = self._column_names() if encoder is None else encoder.get_feature_names_out()
         if layer.means is not None:  # codes of levels have become means of the target
             given = layer.means.origin(len(origin))
             names, origin = [names[k] for k in given], origin[given]
@@ -210,23 +187,21 @@ class InspectionMixin:
         True
         """
         check_is_fitted(self)
-        model: Any = self
         if background is None:
-            if model.background_ is None:
+            if self.background_ is None:
                 raise ValueError("This model has no background rows: pass 'background'.")
-            others = model.background_
+            others = self.background_
         else:
-            others = np.concatenate([as_array(x) for x in model._input_blocks(background)])
-        encoder, width = model.encoder_, model.n_features_in_
-        columns = np.arange(width) if encoder is None else encoder.origin_
+            others = np.concatenate([as_array(x) for x in self._input_blocks(background)])
         values = []
-        with use_threads(model.n_jobs):
-            base = model._block_scores(others).mean(axis=0)
-            for x in model._input_blocks(X):
-                rows = as_array(x), others, model._block_scores(x) - base
-                values.append(
-                    attribution.attributions(self.members_, model.outside_, *rows, columns, width)
+        with use_threads(self.n_jobs):
+            base = self._block_scores(others).mean(axis=0)
+            for x in self._input_blocks(X):
+                given = as_array(x), others, self._block_scores(x) - base, self._origin
+                found = attribution.attributions(
+                    self.members_, self.outside_, *given, self.n_features_in_
                 )
+                values.append(found)
         found = np.concatenate(values)
         single = found.shape[2] == 1 and self.loss_.single
         labels = None if single else getattr(self, "classes_", None)
@@ -257,15 +232,14 @@ class InspectionMixin:
         [[2.0, -1.0]]
         """
         check_is_fitted(self)
-        model: Any = self
-        if model.outside_.monotone is not None:
+        if self.outside_.monotone is not None:
             raise ValueError("gradient cannot be combined with 'monotonic_cst'.")
-        with use_threads(model.n_jobs):
+        with use_threads(self.n_jobs):
             found = [
-                attribution.gradient(self.members_, model.outside_, as_array(x))
-                for x in model._input_blocks(X)
+                attribution.gradient(self.members_, self.outside_, as_array(x))
+                for x in self._input_blocks(X)
             ]
-        steps, encoder = np.concatenate(found), model.encoder_
+        steps, encoder = np.concatenate(found), self.encoder_
         if encoder is not None:
             steps = encoder.slopes(steps)
         return steps[:, :, 0] if steps.shape[2] == 1 and self.loss_.single else steps
@@ -303,11 +277,13 @@ class InspectionMixin:
         return FittedModule(self)
 
     def _column_names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        model: Any = self
-        return (
-            [f"x{j}" for j in range(model.n_features_in_)] if names is None else [*map(str, names)]
-        )
+        default = [f"x{j}" for j in range(self.n_features_in_)]
+        return [str(name) for name in getattr(self, "feature_names_in_", default)]
+
+    @property
+    def _origin(self) -> NDArray[np.intp]:
+        """The column that each input comes from."""
+        return np.arange(self.n_features_in_) if self.encoder_ is None else self.encoder_.origin_
 
     def outside_share(self, X: Any) -> float:
         """The share of rows more than a standard deviation outside the range of the fit's rows.
@@ -318,17 +294,15 @@ class InspectionMixin:
         >>> RFLAFRegressor(20, random_state=0).fit(x, x[:, 0]).outside_share([[0.5], [9.0]])
         0.5
         """
-        model: Any = self
-        found = [(model.outside_.far(x)[-1], x.shape[0]) for x in model._input_blocks(X)]
+        found = [(self.outside_.far(x)[-1], x.shape[0]) for x in self._input_blocks(X)]
         far, count = np.sum(found, axis=0)
         return float(far / count)
 
     def summary(self) -> str:
         """A few lines on what was fitted."""
         check_is_fitted(self)
-        model: Any = self
-        losses = [record["loss"] for record in model.history_]
-        inputs, columns = len(self.scale_), model.n_features_in_
+        losses = [record["loss"] for record in self.history_]
+        inputs, columns = len(self.scale_), self.n_features_in_
         lines = [
             f"{type(self).__name__}: {self._score_line()}",
             *(f"  members        {text}" for text in describe_members(self.members_)),
@@ -336,38 +310,34 @@ class InspectionMixin:
             f"{f' from {columns} columns' if columns != inputs else ''}",
             f"  activation     {self.activation_.basis!r}",
             *(f"  looks like     {each} (R² {each.r2:.3f})" for each in self._formula()),
-            f"  metric         {model.metric_kind_}",
-            f"  alpha          {model.alpha_:.3g}",
-            f"  grid coverage  {model.grid_coverage_:.1%}",
-            f"  effort         {model.effort_}",
-            *(f"  left out       {text}, for lack of time" for text in model.left_out_),
+            f"  metric         {self.metric_kind_}",
+            f"  alpha          {self.alpha_:.3g}",
+            f"  grid coverage  {self.grid_coverage_:.1%}",
+            f"  effort         {self.effort_}",
+            *(f"  left out       {text}, for lack of time" for text in self.left_out_),
             *(f"  constraint     {text}" for text in self._constraints()),
         ]
         if losses:
             edge = max(1, len(losses) // 10)
             lines.append(
-                f"  learned in     {model.n_iter_} steps; validation loss on subsamples: "
+                f"  learned in     {self.n_iter_} steps; validation loss on subsamples: "
                 f"first {np.mean(losses[:edge]):.4g}, last {np.mean(losses[-edge:]):.4g}"
             )
-        names = getattr(self, "feature_names_in_", None)
-        shares, spread = self.feature_importances_, self.feature_importances_std_
+        names, shares = self._column_names(), self.feature_importances_
+        spread = self.feature_importances_std_
         shown = ", ".join(
-            f"{names[i] if names is not None else f'x{i}'} {shares[i]:.0%}"
-            f"{f' ± {spread[i]:.0%}' if spread.any() else ''}"
+            f"{names[i]} {shares[i]:.0%}{f' ± {spread[i]:.0%}' if spread.any() else ''}"
             for i in np.argsort(shares)[::-1][:5]
         )
         return "\n".join([*lines, f"  importances    {shown}"])
 
     def _constraints(self) -> list[str]:
         """The monotone columns, in words."""
-        model: Any = self
-        if model.outside_.monotone is None:
+        if self.outside_.monotone is None:
             return []
-        columns = np.arange(model.n_features_in_)
-        columns = columns if model.encoder_ is None else model.encoder_.origin_
         names, words = self._column_names(), {1: "never falls", -1: "never rises"}
-        axes = model.outside_.monotone.axes
-        return [f"{words[axis.sign]} in {names[columns[axis.column]]}" for axis in axes]
+        axes = self.outside_.monotone.axes
+        return [f"{words[axis.sign]} in {names[self._origin[axis.column]]}" for axis in axes]
 
     def _score_line(self) -> str:
         """The score on unseen rows, and how many members there are."""
@@ -393,21 +363,9 @@ class InspectionMixin:
     ) -> Path:
         """Write a page about the model: one HTML file that needs nothing else.
 
-        Parameters
-        ----------
-        path : path
-            Of the page. A file that is there is replaced.
-        X_test, y_test : array or frame, array, optional
-            Rows that the model has not seen, for charts of its predictions. Without them the page
-            shows what the model holds, and says what is missing.
-        X_train, y_train : array or frame, array, optional
-            The rows of the fit, in their order: a linear model is fitted to them for comparison.
-        title : str, optional
-
-        Returns
-        -------
-        Path
-            Of the page.
+        The parameters, and the path that is returned, are those of `rflaf.report.write_report`:
+        `path` is replaced if it exists, `X_test` and `y_test` are rows that the model has not seen,
+        `X_train` and `y_train` those of the fit, and `title` is the page's.
 
         Examples
         --------

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from rflaf.activation import Activation
 from rflaf.bases import Basis
 from rflaf.distributions import Distribution
-from rflaf.estimators.base import Array, BaseRFLAF, spread_rows
+from rflaf.estimators.base import Array, BaseRFLAF
+from rflaf.estimators.validation import spread_rows
 from rflaf.fitting import Fit
 from rflaf.fitting.spread import Spread
 from rflaf.losses import LOSSES, Loss
@@ -230,35 +231,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         time_limit: float | None = None,
         local_models: bool = True,
     ) -> None:
-        self.n_components = n_components
-        self.activation = activation
-        self.n_basis = n_basis
-        self.grid = grid
-        self.metric = metric
-        self.input_form = input_form
-        self.n_members = n_members
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.validation_fraction = validation_fraction
-        self.max_iter = max_iter
-        self.tol = tol
-        self.l1 = l1
-        self.smoothness = smoothness
-        self.projection = projection
-        self.max_bytes = max_bytes
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.effort = effort
-        self.time_limit = time_limit
-        self.local_models = local_models
-        self.loss = loss
-        self.quantile = quantile
-        self.power = power
-        self.solver = solver
+        self._keep(locals())
 
     def _loss(self) -> Loss:
         if not isinstance(self.loss, str):
@@ -266,9 +239,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         given = {"quantile": {"quantile": self.quantile}, "tweedie": {"power": self.power}}
         return LOSSES[self.loss](**given.get(self.loss, {}))
 
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
-    ) -> RFLAFRegressor:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
         """Learn from rows X, n × d (dense or sparse), and targets y, n or n × C.
 
         X may be a frame of pandas, polars, pyarrow or another library that narwhals knows, with
@@ -299,11 +270,10 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         >>> bool(model.fit(X, y, groups=patient).oof_score_ > 0.1)  # there is nothing to learn
         False
         """
-        super().fit(X, y, sample_weight, groups)
-        return self
+        return super().fit(X, y, sample_weight, groups)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RFLAFRegressor:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Add rows to the model.
 
         The first call is a fit: standardisation, activation and metric come from its rows and stay
@@ -315,8 +285,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         """
         if self.solver == "cg":
             raise ValueError(f"partial_fit takes solver 'auto' or 'ridge'. Got {self.solver!r}.")
-        self._more_rows(X, y, sample_weight)
-        return self
+        return self._more_rows(X, y, sample_weight)
 
     def _attributes(self, fitted: Fit) -> dict[str, Any]:
         first, single = fitted.members[0], fitted.loss.outputs == 1 and fitted.loss.single
@@ -336,9 +305,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         Both are float64, or float32 if the targets of the fit were.
         """
         prediction = self._predicted(self._scores(X))  # it says so where nothing is fitted
-        if not return_std:
-            return prediction
-        return prediction, self.predict_std(X)
+        return (prediction, self.predict_std(X)) if return_std else prediction
 
     def _predicted(self, scores: Array) -> Array:
         with np.errstate(over="ignore"):

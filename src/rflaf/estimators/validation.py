@@ -87,11 +87,7 @@ class InputCheck:
     """
 
     def __init__(
-        self,
-        kind: type,
-        loss: Loss,
-        fitted: Any = None,
-        categorical_features: Any = "from_dtype",
+        self, kind: type, loss: Loss, fitted: Any = None, categorical_features: Any = "from_dtype"
     ) -> None:
         if fitted is None:
             self.found = kind()
@@ -305,3 +301,12 @@ def _is_missing(labels: Array) -> Array:
     if labels.dtype.kind in "mM":
         return np.isnat(labels)
     return labels != labels
+
+
+def spread_rows(found: Array, numbers: Array, count: int) -> Array | None:
+    """What was found for some rows among all; None where these are not the rows of arrays."""
+    if not len(numbers) or numbers[-1] >= count or len(numbers) < 0.5 * count:
+        return None
+    out = np.full((count, *found.shape[1:]), np.nan)
+    out[numbers] = found
+    return out

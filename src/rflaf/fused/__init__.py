@@ -7,15 +7,7 @@ before. Other parts of the package use the names below, and no module of this fo
 from rflaf.fused.binned import BinnedMatrix, Bins
 from rflaf.fused.blas import capsule_address
 from rflaf.fused.chunks import for_each, split_rows
-from rflaf.fused.cpu import (
-    Readout,
-    adjoint,
-    apply,
-    cache_folder,
-    predict,
-    predict_inputs,
-    slope,
-)
+from rflaf.fused.cpu import Readout, adjoint, apply, cache_folder, predict, predict_inputs, slope
 from rflaf.fused.gradients import (
     Tables,
     apply_tables,
@@ -36,6 +28,7 @@ from rflaf.fused.table import (
     Table,
     basis_layout,
     compile_activation,
+    table_frame,
 )
 from rflaf.runtime.threads import thread_count
 
@@ -72,6 +65,7 @@ __all__ = [
     "slopes",
     "spline_gradients",
     "split_rows",
+    "table_frame",
     "tables_frame",
     "thread_count",
     "times",

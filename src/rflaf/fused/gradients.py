@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rflaf.fused.chunks import as_columns, split_rows
-from rflaf.fused.table import Array
+from rflaf.fused.table import Array, table_frame
 from rflaf.runtime.threads import parallel
 
 _CHUNK = 1 << 15  # elements at a time, as in `cpu`
@@ -40,12 +40,10 @@ def tables_frame(low: float, cell: float, n_cells: int, straight: bool, dtype: A
 
     Without `straight` tails z is held in the rows of the tails.
     """
-    inverse, shift = 1 / cell, 1 - low / cell
-    coarse, whole = float(np.float32(inverse)), float(np.round(shift))
+    frame = table_frame(low - cell, cell, n_cells + 1, np.zeros(2))  # the first row is a tail's
     far = _FARTHEST[np.dtype(dtype).char]
-    bounds = (-far, far) if straight else (low - cell / 2, low + (n_cells + 0.5) * cell)
-    place = (*bounds, coarse, inverse - coarse, whole, shift - whole, 0.0, 0.0, n_cells + 1)
-    return np.array(place, dtype)
+    frame[:2] = (-far, far) if straight else (low - cell / 2, low + (n_cells + 0.5) * cell)
+    return frame.astype(dtype)
 
 
 def apply_tables(tables: Tables, z: Array, out: Array) -> None:

@@ -87,34 +87,39 @@ class Layout:
         cells = np.zeros((self.n_cells + 1, 4))
         np.matmul(corners, _CUBIC, out=cells[:-1])
         cells[-1, 0] = values[-1]  # for z at the upper end, and beyond
-        # A position is z / cell - low / cell. Both are given in two parts, the first of few bits,
-        # so that float32 kernels lose nothing when they subtract the number of the cell.
-        inverse, shift = 1 / self.cell, -self.low / self.cell
-        coarse, whole = float(np.float32(inverse)), float(np.round(shift))
-        place = (self.low, self.high, coarse, inverse - coarse, whole, shift - whole)
-        frame = np.array([*place, *(self.edge_slopes @ coefficients), self.n_cells])
+        frame = table_frame(self.low, self.cell, self.n_cells, self.edge_slopes @ coefficients)
         return Table(self, coefficients, cells, frame)
 
     def pull_back(self, moments: Float64, tails: Float64) -> Float64:
         """The gradient for the coefficients: the transpose of `table`.
 
-        `moments`, (..., n_cells + 1, 4), has the sums of g, gt, gt², gt³ over each cell, and
-        `tails`, (..., 2), those of g times the distance beyond either end, for linear tails.
+        `moments`, n_cells + 1 by 4, has the sums of g, gt, gt², gt³ over each cell, and `tails`
+        those of g times the distance beyond either end, for linear tails.
         """
-        lead = moments.shape[:-2]
-        corners = moments[..., :-1, :] @ _CUBIC.T
-        values = np.zeros((*lead, 3 * self.n_cells + 1))
+        corners = moments[:-1] @ _CUBIC.T
+        values = np.zeros(3 * self.n_cells + 1)
         for k in range(4):
-            values[..., k : k + 3 * self.n_cells : 3] += corners[..., k]
-        values[..., -1] += moments[..., -1, 0]
-        flat = values.reshape(-1, values.shape[-1])
-        gradient = np.asarray((self._adjoint_map @ flat.T).T).reshape(*lead, self.basis.n)
-        if tails.shape[-1]:
+            values[k : k + 3 * self.n_cells : 3] += corners[:, k]
+        values[-1] += moments[-1, 0]
+        if not np.isfinite(values.sum()):  # a dense product would spread it to every function
+            return np.full(self.basis.n, np.nan)
+        gradient = np.asarray(self._adjoint_map @ values)
+        if tails.size:
             with np.errstate(invalid="ignore"):  # z at infinity: NaN, as the dense formula gives
                 gradient += tails @ self.edge_slopes
-        # the sparse product passes over what a dense one would spread to every function
-        gradient[~np.isfinite(values.sum(axis=-1))] = np.nan
         return gradient
+
+
+def table_frame(low: float, cell: float, n_cells: int, slopes: Float64) -> Float64:
+    """Where `n_cells` cells of width `cell` from `low` on lie, and the `slopes` of the tails.
+
+    A position is z / cell - low / cell. Both are given in two parts, the first of few bits, so that
+    float32 kernels lose nothing when they subtract the number of the cell.
+    """
+    inverse, shift = 1 / cell, -low / cell
+    coarse, whole = float(np.float32(inverse)), float(np.round(shift))
+    place = (low, low + n_cells * cell, coarse, inverse - coarse, whole, shift - whole)
+    return np.array([*place, *slopes, n_cells])
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """PyTorch: a learnable activation for any network, and the paper's networks.
 
-Their training is the paper's, and lives with it: `train` and `fit_adam` are given from there.
+Their training is the paper's, and lives with it: `train` is given from there.
 """
 
 from importlib import import_module
@@ -18,7 +18,7 @@ from rflaf.nn.penalties import distance_from_start, second_variation, smoothness
 from rflaf.nn.swapping import parameter_groups, swap_activations
 
 if TYPE_CHECKING:
-    from rflaf.paper.training import fit_adam, train
+    from rflaf.paper.training import train
 
 __all__ = [
     "KAN",
@@ -28,7 +28,6 @@ __all__ = [
     "RFMLP",
     "LearnableActivation",
     "distance_from_start",
-    "fit_adam",
     "parameter_groups",
     "second_variation",
     "smoothness",
@@ -39,6 +38,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # when first asked for: training imports the modules of this folder
-    if name in ("fit_adam", "train"):
-        return getattr(import_module("rflaf.paper.training"), name)
+    if name == "train":
+        return import_module("rflaf.paper.training").train
     raise AttributeError(f"module 'rflaf.nn' has no attribute {name!r}")

@@ -180,10 +180,6 @@ def _sum(x: Tensor, axes: list[int], keepdims: int) -> Tensor:
     return x.sum(axes, keepdim=bool(keepdims))
 
 
-def _squeeze(x: Tensor, axes: list[int]) -> Tensor:
-    return x.squeeze(axes[0])
-
-
 def _softmax(x: Tensor, axis: int) -> Tensor:
     return torch.softmax(x, axis)
 
@@ -194,10 +190,6 @@ def _transpose(x: Tensor, perm: tuple[int, ...]) -> Tensor:
 
 def _unsqueeze(x: Tensor, axes: list[int]) -> Tensor:
     return x.unsqueeze(axes[0])
-
-
-def _reshape(x: Tensor, shape: list[int]) -> Tensor:
-    return x.reshape(shape)
 
 
 _BY_AXES = ("ReduceSum", "Reshape", "Squeeze", "Unsqueeze")  # and by shapes
@@ -221,10 +213,10 @@ _OPERATORS: dict[str, Any] = {
     "Mul": torch.mul,
     "ReduceSum": _sum,
     "Relu": torch.relu,
-    "Reshape": _reshape,
+    "Reshape": torch.reshape,
     "Sign": torch.sign,
     "Softmax": _softmax,
-    "Squeeze": _squeeze,
+    "Squeeze": torch.squeeze,
     "Sub": torch.sub,
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,

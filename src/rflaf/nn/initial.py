@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -122,26 +123,33 @@ def grid_of(batches: Iterable[Tensor], coverage: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
+@contextmanager
+def watched(layers: Iterable[nn.Module], model: nn.Module, hook: Any) -> Iterator[None]:
+    """`model` without dropout and running means, and a hook before each call of the `layers`."""
+    handles = [layer.register_forward_pre_hook(hook) for layer in layers]
+    modes = {module: module.training for module in model.modules()}
+    try:
+        model.eval()
+        with torch.no_grad():
+            yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+
+
 def inputs_of(layer: nn.Module, loader: Iterable[Any], model: nn.Module | None) -> Iterable[Tensor]:
     """What reaches `layer` when `model` runs on the batches of `loader`; without one, these."""
+    batches = (batch[0] if isinstance(batch, tuple | list) else batch for batch in loader)
+    if model is None:
+        yield from batches
+        return
     seen: list[Tensor] = []
-    handle = layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    modes = {} if model is None else {module: module.training for module in model.modules()}
-    try:
-        for module in modes:
-            module.training = False
-        for batch in loader:
-            x = batch[0] if isinstance(batch, tuple | list) else batch
-            if model is None:
-                yield x
-                continue
-            with torch.no_grad():
-                model(x)
+    with watched([layer], model, lambda _, inputs: seen.append(inputs[0])):
+        for x in batches:
+            model(x)
             if not seen:
                 raise ValueError("'model' must call this activation. It did not.")
             yield from seen
             seen.clear()
-    finally:
-        handle.remove()
-        for module, mode in modes.items():
-            module.training = mode

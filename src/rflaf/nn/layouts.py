@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rflaf.bases import LEARNABLE_BASES, Basis, Continued
-from rflaf.fused import DEFAULT_TOL, Direct, Layout, Sigma, Table, basis_layout
+from rflaf.fused import DEFAULT_TOL, Direct, Layout, Sigma, Table, basis_layout, table_frame
 
 Float64 = NDArray[np.float64]
 
@@ -26,18 +26,6 @@ _MAX_PARTS = 512
 _types: dict[str, type[Basis]] = {
     kind.__name__: kind for kind in (*LEARNABLE_BASES.values(), Continued) if isinstance(kind, type)
 }
-
-
-class AnyLayout(Protocol):
-    """What the operators use of a layout; `rflaf.fused.Layout` and `CellLayout` have it."""
-
-    @property
-    def low(self) -> float: ...
-    @property
-    def cell(self) -> float: ...
-    @property
-    def n_cells(self) -> int: ...
-    def table(self, coefficients: Float64) -> Table: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,25 +45,11 @@ class CellLayout:
     def table(self, coefficients: Float64) -> Table:
         """The cubics of sum_i a_i B_i."""
         cells = np.tensordot(coefficients, self.pieces, 1)
-        inverse, shift = 1 / self.cell, -self.low / self.cell
-        coarse, whole = float(np.float32(inverse)), float(np.round(shift))
-        high = self.low + self.n_cells * self.cell
-        frame = [
-            self.low,
-            high,
-            coarse,
-            inverse - coarse,
-            whole,
-            shift - whole,
-            0.0,
-            0.0,
-            self.n_cells,
-        ]
-        return Table(self, coefficients, cells, np.array(frame))  # type: ignore[arg-type]
+        frame = table_frame(self.low, self.cell, self.n_cells, np.zeros(2))
+        return Table(self, coefficients, cells, frame)  # type: ignore[arg-type]
 
-    def pull_back(self, moments: Float64, tails: Float64) -> Float64:
-        """The gradient for the coefficients: the transpose of `table`."""
-        return np.asarray(np.tensordot(moments, self.pieces, ((-2, -1), (1, 2))))
+
+AnyLayout = Layout | CellLayout
 
 
 def basis_name(basis: Basis) -> str:
@@ -130,12 +104,7 @@ def cubics_of(name: str) -> tuple[Float64, Float64]:
     """The cubics of the single functions, N × (n_cells + 1) × 4, and their edge slopes, N × 2."""
     layout = layout_of(name)
     assert layout is not None, name
-    return single_functions(layout, named_basis(name).n)
-
-
-def single_functions(layout: AnyLayout, n: int) -> tuple[Float64, Float64]:
-    """The cubics of the n functions of a layout one by one, and their slopes at its ends."""
-    tables = [layout.table(unit) for unit in np.eye(n)]
+    tables = [layout.table(unit) for unit in np.eye(named_basis(name).n)]
     return np.stack([t.cells for t in tables]), np.stack([t.frame[6:8] for t in tables])
 
 

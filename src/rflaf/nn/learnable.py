@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 
 from rflaf.activation import Activation
 from rflaf.bases import Basis, BSpline, get_basis, with_tails
+from rflaf.bases.base import check_parameters
 from rflaf.nn.eager import activate
 from rflaf.nn.initial import Init, grid_of, initial_coefficients, inputs_of, on_grid
 from rflaf.nn.layouts import basis_name, named_basis
 from rflaf.nn.pieces import pieces
 
-_TAILS = ("linear", "zero", "constant", "basis")
+_CONSTRAINTS = {"tails": [StrOptions({"linear", "zero", "constant", "basis"})]}
 _MEMORY = 0.1  # the weight of a new batch in the running share of inputs outside the grid
 _EVERY = 8  # batches, on the CPU, of which one is looked at for it,
 _SAMPLE = 2048  # elements of a batch that are looked at for it
@@ -108,11 +110,7 @@ class LearnableActivation(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if tails not in _TAILS:
-            raise ValueError(
-                "The 'tails' parameter of LearnableActivation must be one of: "
-                f"{', '.join(_TAILS)}. Got {tails!r}."
-            )
+        check_parameters("LearnableActivation", _CONSTRAINTS, locals())
         self.basis = get_basis(basis, n_basis, grid)
         if not self.basis.learnable:
             raise ValueError(

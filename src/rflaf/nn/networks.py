@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from rflaf.bases import Basis
+from rflaf.bases.base import AT_LEAST_ONE, check_parameters
 from rflaf.nn.eager import network, readout
 from rflaf.nn.initial import Init
 from rflaf.nn.learnable import LearnableActivation
@@ -89,13 +90,8 @@ class TwoLayerNetwork(nn.Module):
         dtype: torch.dtype | None,
     ) -> None:
         super().__init__()
-        sizes = {"n_inputs": n_inputs, "n_components": n_components}
-        for name, size in {**sizes, "n_outputs": 1 if n_outputs is None else n_outputs}.items():
-            if size < 1:
-                raise ValueError(
-                    f"The {name!r} parameter of {type(self).__name__} must be 1 or more. "
-                    f"Got {size!r}."
-                )
+        sizes = {name: [AT_LEAST_ONE, None] for name in ("n_inputs", "n_components", "n_outputs")}
+        check_parameters(type(self).__name__, sizes, locals())
         shape = (n_components,) if n_outputs is None else (n_components, n_outputs)
         W = torch.randn(n_inputs, n_components, generator=generator, dtype=dtype)
         V = torch.randn(shape, generator=generator, dtype=dtype) / n_components**0.5

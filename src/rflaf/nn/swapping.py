@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 
 from rflaf.bases import Basis, BSpline, get_basis, with_tails
-from rflaf.nn.initial import fit
+from rflaf.bases.base import checked
+from rflaf.nn.initial import fit, watched
 from rflaf.nn.layouts import Float64
 from rflaf.nn.learnable import LearnableActivation
 
-_PER = ("layer", "channel", "model")
 _IMAGE_NDIM = 4  # from so many dimensions on, channels are the second one
 
 
+@checked(per=[StrOptions({"layer", "channel", "model"})])
 def swap_activations(
     model: nn.Module,
     kinds: type[nn.Module] | tuple[type[nn.Module], ...] = nn.ReLU,
@@ -83,11 +85,6 @@ def swap_activations(
     >>> [len(group["params"]) for group in groups]
     [2, 4]
     """
-    if per not in _PER:
-        raise ValueError(
-            f"The 'per' parameter of swap_activations must be one of: {', '.join(_PER)}. "
-            f"Got {per!r}."
-        )
     places = list(_places(model, kinds))
     if not places:
         raise ValueError(
@@ -236,17 +233,8 @@ def _channels(
         at = dim if dim is not None else 1 if inputs[0].ndim >= _IMAGE_NDIM else -1
         seen[id(module)].add((inputs[0].shape[at], at))
 
-    handles = [module.register_forward_pre_hook(note) for module in old.values()]
-    modes = {module: module.training for module in model.modules()}
-    try:
-        model.eval()  # running means and dropout are left alone
-        with torch.no_grad():
-            model(*example) if isinstance(example, tuple | list) else model(example)
-    finally:
-        for handle in handles:
-            handle.remove()
-        for module, mode in modes.items():
-            module.training = mode
+    with watched(old.values(), model, note):
+        model(*example) if isinstance(example, tuple | list) else model(example)
     for key, found in seen.items():
         if len(found) != 1:
             counts = sorted(count for count, _ in found)

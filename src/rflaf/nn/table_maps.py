@@ -17,7 +17,9 @@ from torch import Tensor
 from rflaf.fused import Tables, tables_frame
 from rflaf.nn import buffers
 from rflaf.nn.layouts import Float64, cubics_of, layout_of, named_basis
+from rflaf.runtime.cached import computed_once
 
+_CPU = torch.device("cpu")
 _DENSE = 32  # functions up to which a dense product is faster than a sparse one
 
 
@@ -33,9 +35,9 @@ class TableMap:
 
     def tables(self, a: Tensor, dtype: torch.dtype) -> Tables:
         """The tables of coefficients a, of N or C × N."""
-        frame = self._frame(dtype)
+        frame = _frame_of(self, dtype)
         if a.ndim == 2:
-            matrix = self._channel_matrix(dtype)
+            matrix = _matrix_of(self, dtype, _CPU)
             out = buffers.empty((a.shape[0], matrix.shape[1]), dtype)
             cells = torch.mm(a.detach().to(dtype), matrix, out=out).numpy()
         else:
@@ -51,7 +53,7 @@ class TableMap:
         if like.ndim == 2:
             sums = torch.from_numpy(moments).view(like.shape[0], -1)
             # transposed: with few columns a product takes half as long again
-            gradient = torch.mm(self._channel_matrix(sums.dtype), sums.T).T
+            gradient = torch.mm(_matrix_of(self, sums.dtype, _CPU), sums.T).T
             return gradient.contiguous().to(like.dtype)
         flat = moments.reshape(-1).astype(np.float64, copy=False)
         if self._sparse is None:
@@ -74,15 +76,12 @@ class TableMap:
         gradient = flat @ _matrix_of(self, flat.dtype, flat.device).T
         return gradient.view(like.shape).to(like.dtype)
 
-    @property
+    @computed_once
     def _sparse(self) -> tuple[Any, Any] | None:
-        return _sparse_map(self)
-
-    def _frame(self, dtype: torch.dtype) -> Any:
-        return _frame_of(self, dtype)
-
-    def _channel_matrix(self, dtype: torch.dtype) -> Tensor:
-        return _matrix_of(self, dtype, torch.device("cpu"))
+        """The matrix transposed, and as it is; None where a dense product is faster."""
+        if self.matrix.shape[0] <= _DENSE:
+            return None
+        return sparse.csr_array(self.matrix.T), sparse.csr_array(self.matrix)
 
 
 def _as(gradient: Float64, like: Tensor) -> Tensor:
@@ -107,13 +106,6 @@ def table_map(name: str) -> TableMap:
     straight = named_basis(name).tail == "linear"
     flat = matrix.reshape(len(matrix), -1)
     return TableMap(layout.low, layout.cell, layout.n_cells, straight, flat)
-
-
-@lru_cache(maxsize=64)
-def _sparse_map(maps: TableMap) -> tuple[Any, Any] | None:
-    if maps.matrix.shape[0] <= _DENSE:
-        return None
-    return sparse.csr_array(maps.matrix.T), sparse.csr_array(maps.matrix)
 
 
 @lru_cache(maxsize=64)

@@ -61,11 +61,7 @@ class Graph(Operators):
         """The whole, with the inputs and outputs that it was given."""
         self._check_names()
         graph = helper.make_graph(
-            self._nodes,
-            producer,
-            self._inputs,
-            self._outputs,
-            self._constants,
+            self._nodes, producer, self._inputs, self._outputs, self._constants
         )
         return helper.make_model(
             graph,

@@ -87,7 +87,7 @@ class SubTable:
         if self.quantity == "epochs_to_best":
             return found
         for column in ("paper", *PROTOCOL_NAMES):
-            means = {row.model: mean for row in self.rows if (mean := _mean(row, column))}
+            means = {row.model: mean for row in self.rows if (mean := mean_in(row, column))}
             if means:
                 lowest = min(sign * mean for mean in means.values())
                 found[column] = {name for name, mean in means.items() if sign * mean == lowest}
@@ -232,7 +232,8 @@ def _epoch_of_mean_minimum(records: Sequence[Record]) -> float | None:
     return float(1 + means.index(min(means)))
 
 
-def _mean(row: Row, column: str) -> float | None:
+def mean_in(row: Row, column: str) -> float | None:
+    """The mean in the column "paper", or in that of a protocol."""
     if column == "paper":
         return row.paper.value if row.paper else None
     return summary.mean if (summary := row.ours.get(column)) else None  # type: ignore[call-overload]

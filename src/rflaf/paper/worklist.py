@@ -18,18 +18,9 @@ from rflaf.paper.printed import (
     quantities_of,
 )
 from rflaf.paper.protocols import PROTOCOL_NAMES, SEEDS, ProtocolName
-from rflaf.paper.specs import (
-    ESTIMATORS,
-    RECOVERY,
-    Spec,
-    matrix,
-    parse_model,
-)
+from rflaf.paper.specs import ESTIMATORS, RECOVERY, Spec, matrix, parse_model
 
-BY_N = (
-    "rfmlp-relu",
-    *(f"rflaf-{basis}-{n}" for basis in ("rbf", "bs") for n in CELLS),
-)
+BY_N = ("rfmlp-relu", *(f"rflaf-{basis}-{n}" for basis in ("rbf", "bs") for n in CELLS))
 
 
 @dataclass(frozen=True)

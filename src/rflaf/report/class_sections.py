@@ -30,7 +30,7 @@ def probability_section(evidence: Evidence, classes: list[str]) -> Section:
     notes = [
         f"Reliability: the {evidence.where} in groups of equal size by what the model claims; on "
         "the dashed line it is right as often as it claims. Bars: two standard errors. Grey: how "
-        "many rows have such a probability.",
+        "many rows have such a probability."
     ]
     if len(panels) > 1:
         notes.append("ROC: how many of a class are found at the price of how many false alarms.")

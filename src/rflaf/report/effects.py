@@ -101,7 +101,7 @@ def effects_section(
     notes = [
         f"The mean prediction for {used} rows when one column is set to a value in all of them, "
         f"and the others stay as they are. Grey: where the {evidence.where.split(',')[0]} lie. All "
-        "are drawn on one scale, so that heights compare; axes leave out the outer 1% of rows.",
+        "are drawn on one scale, so that heights compare; axes leave out the outer 1% of rows."
     ]
     if len(effects) < len(names):
         notes.append(f"{len(effects)} of {len(names):,} columns, by their importance.")
@@ -166,11 +166,7 @@ def _panel(
 
 
 def _bar_list(
-    effect: Effect,
-    label: str,
-    k: int,
-    scale: tuple[Array, Array],
-    y_range: tuple[float, float],
+    effect: Effect, label: str, k: int, scale: tuple[Array, Array], y_range: tuple[float, float]
 ) -> BarList:
     """From the mean over the rows to the mean at each value."""
     assert effect.counts is not None

@@ -46,7 +46,7 @@ def learned_section(subject: Subject, names: list[str]) -> Section:
     learned = subject.estimator.activation_.basis.learnable
     notes = [
         "f(x) = Σ vₘ σ(wₘ · L x) + constant, with random wₘ that stay as drawn. "
-        + ("σ and L were learned from the data." if learned else "σ was given."),
+        + ("σ and L were learned from the data." if learned else "σ was given.")
     ]
     return Section("learned", "", "What was learned", tuple(subsections), tuple(notes))
 
@@ -97,7 +97,7 @@ def _input_map(subject: Subject, names: list[str]) -> Subsection | None:
     notes = [
         f"How far the learned map L ({estimator.metric_kind_}) stretches each of the "
         f"{layer.form.text}, in the mean over members: the longer, the finer "
-        "the detail that the model sees in it.",
+        "the detail that the model sees in it."
     ]
     if metrics[0].ndim == 2:
         grids = (_directions(metrics[0], inputs, order),)

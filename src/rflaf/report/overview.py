@@ -13,9 +13,9 @@ from rflaf._version import __version__
 from rflaf.fitting import describe_members
 from rflaf.losses import class_metrics
 from rflaf.pages import Cell, KeyFigure, Section, Subsection, TableView
-from rflaf.report.baselines import MOST_COLUMNS, Baselines
+from rflaf.report.baselines import MOST_COLUMNS, Baselines, fit_baselines
 from rflaf.report.evidence import Evidence, TrainingRows
-from rflaf.report.given_rows import GivenColumn
+from rflaf.report.given_rows import GivenColumn, GivenRows
 from rflaf.report.number_sections import coverage_of
 from rflaf.report.scores import LOWER_IS_BETTER, number_scores, score_error
 from rflaf.report.subject import Subject
@@ -36,9 +36,30 @@ class Overview:
     evidence: Evidence | None
     training: TrainingRows | None
     target: str
-    names: list[str]
-    shares: Array | None
-    baselines: Baselines | None
+
+    @property
+    def _rows(self) -> GivenRows | None:
+        given = self.evidence or self.training
+        return given.rows if given else None
+
+    @computed_once
+    def names(self) -> list[str]:
+        """Of the columns."""
+        return self.subject.names(self._rows)
+
+    @computed_once
+    def shares(self) -> Array | None:
+        """The columns' importances, where they are known."""
+        found = self.subject.importances(self._rows)
+        return found if found is not None and len(found) == len(self.names) else None
+
+    @computed_once
+    def baselines(self) -> Baselines | None:
+        """What simple models make of the evidence."""
+        classes = self.subject.classes
+        count = None if classes is None else len(classes)
+        given = self.training, self.names, count
+        return None if self.evidence is None else fit_baselines(self.evidence, *given)
 
     @property
     def score_name(self) -> str:

@@ -4,37 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf.pages import Page, Section
 from rflaf.pages.html import encode, render_page, require_jinja2
 from rflaf.report import class_sections, number_sections
-from rflaf.report.baselines import Baselines, fit_baselines
 from rflaf.report.effects import effects_section
-from rflaf.report.evidence import (
-    Evidence,
-    TrainingRows,
-    on_test_rows,
-    out_of_fold,
-    training_rows,
-)
+from rflaf.report.evidence import on_test_rows, out_of_fold, training_rows
 from rflaf.report.inside import importance_section, learned_section
-from rflaf.report.overview import (
-    Overview,
-    column_section,
-    missing_section,
-    score_section,
-)
+from rflaf.report.overview import Overview, column_section, missing_section, score_section
 from rflaf.report.reasons import attribution_section
 from rflaf.report.subject import Subject
 from rflaf.runtime.files import write_whole
-
-Array = NDArray[Any]
 
 
 def write_report(
@@ -103,8 +87,14 @@ def write_report(
         evidence = out_of_fold(subject, training)
     if target is None:
         target = _name_of(y_test) or _name_of(y_train) or "target"
-    about = _About(subject, evidence, training, target)
-    page = about.page(title or f"Model of {target}", notes, sections)
+    about = Overview(subject, evidence, training, target)
+    page = Page(
+        title or f"Model of {target}",
+        about.facts(),
+        [*about.sentences(), *notes],
+        _sections(about, sections),
+        about.figures(),
+    )
     path = Path(path)
     write_whole(path, encode(render_page(page)))
     return path
@@ -115,75 +105,33 @@ def _name_of(y: Any) -> str | None:
     return None if name is None or callable(name) else str(name)
 
 
-@dataclass(frozen=True)
-class _About:
-    """What all sections are made from."""
-
-    subject: Subject
-    evidence: Evidence | None
-    training: TrainingRows | None
-    target: str
-
-    def page(self, title: str, notes: Sequence[str], more: Sequence[Section]) -> Page:
-        given = self.evidence.rows if self.evidence else None
-        rows = given or (self.training.rows if self.training else None)
-        names = self.subject.names(rows)
-        shares = self.subject.importances(rows)
-        if shares is not None and len(shares) != len(names):
-            shares = None
-        baselines = self._baselines(names)
-        overview = Overview(
-            self.subject, self.evidence, self.training, self.target, names, shares, baselines
-        )
-        found = [score_section(overview), *more, *self._judged(names, shares)]
-        direct = self.subject.direct
-        if shares is not None and shares.sum() > 0:
-            spread = self.subject.estimator.feature_importances_std_ if direct else None
-            found.append(importance_section(shares, spread, names))
-            if self.evidence is not None:
-                found.append(
-                    effects_section(self.subject, self.evidence, shares, names, self.target)
-                )
-        if self.subject.classes is None and self.evidence is not None and self.evidence.tested:
-            made = (
-                number_sections.interval_section
-                if self.subject.has_intervals
-                else (number_sections.quantile_section)
-            )
-            found.append(made(self.subject, self.evidence))
-        found += [learned_section(self.subject, names), *self._rows(names, shares)]
-        if self.evidence is not None:
-            found.append(attribution_section(self.subject, self.evidence, names))
-        found += [column_section(overview), missing_section(overview)]
-        sections = [each for each in found if each.subsections or each.notes]
-        sentences = [*overview.sentences(), *notes]
-        return Page(title, overview.facts(), sentences, sections, overview.figures())
-
-    def _baselines(self, names: list[str]) -> Baselines | None:
-        if self.evidence is None:
-            return None
-        classes = self.subject.classes
-        count = None if classes is None else len(classes)
-        return fit_baselines(self.evidence, self.training, names, count)
-
-    def _judged(self, names: list[str], shares: Array | None) -> list[Section]:
-        if self.evidence is None:
-            return []
-        if self.subject.classes is None:
-            return [number_sections.accuracy_section(self.evidence, self.target)]
-        classes = [str(each) for each in self.subject.classes]
-        return [
-            class_sections.probability_section(self.evidence, classes),
-            class_sections.confusion_section(self.evidence, classes),
-        ]
-
-    def _rows(self, names: list[str], shares: Array | None) -> list[Section]:
-        if self.evidence is None:
-            return []
-        order = list(range(len(names)))
-        if shares is not None:
-            order = np.argsort(-shares, kind="stable").tolist()
-        if self.subject.classes is None:
-            return [number_sections.residual_section(self.subject, self.evidence, names, order)]
-        classes = [str(each) for each in self.subject.classes]
-        return [class_sections.surprise_section(self.evidence, classes, names, order)]
+def _sections(about: Overview, more: Sequence[Section]) -> list[Section]:
+    """All that have something to show, in their order."""
+    subject, evidence, names, shares = about.subject, about.evidence, about.names, about.shares
+    numbers = subject.classes is None
+    classes = [str(each) for each in ([] if subject.classes is None else subject.classes)]
+    found = [score_section(about), *more]
+    if evidence is not None and numbers:
+        found.append(number_sections.accuracy_section(evidence, about.target))
+    elif evidence is not None:
+        found.append(class_sections.probability_section(evidence, classes))
+        found.append(class_sections.confusion_section(evidence, classes))
+    if shares is not None and shares.sum() > 0:
+        spread = subject.estimator.feature_importances_std_ if subject.direct else None
+        found.append(importance_section(shares, spread, names))
+        if evidence is not None:
+            found.append(effects_section(subject, evidence, shares, names, about.target))
+    if numbers and evidence is not None and evidence.tested:
+        intervals, quantiles = number_sections.interval_section, number_sections.quantile_section
+        found.append((intervals if subject.has_intervals else quantiles)(subject, evidence))
+    found.append(learned_section(subject, names))
+    if evidence is not None:
+        weights = np.zeros(len(names)) if shares is None else shares
+        order = np.argsort(-weights, kind="stable").tolist()
+        if numbers:
+            found.append(number_sections.residual_section(subject, evidence, names, order))
+        else:
+            found.append(class_sections.surprise_section(evidence, classes, names, order))
+        found.append(attribution_section(subject, evidence, names))
+    found += [column_section(about), missing_section(about)]
+    return [each for each in found if each.subsections or each.notes]

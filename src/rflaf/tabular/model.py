@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import narwhals as nw
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss, r2_score, root_mean_squared_error
 from sklearn.model_selection import train_test_split
+from sklearn.utils._param_validation import Interval
 
 from rflaf._version import __version__
+from rflaf.bases.base import checked
 from rflaf.estimators import RFLAFClassifier, RFLAFRegressor
 from rflaf.report import write_report
 from rflaf.tabular.reading import TableError, listed
@@ -116,6 +119,10 @@ class TableModel:
         return frame.with_columns(*empty).select(names).to_native()
 
 
+@checked(
+    validation=[Interval(Real, 0, 1, closed="left")],
+    time_limit=[Interval(Real, 0, None, closed="neither"), None],
+)
 def fit_table(
     table: Any,
     target: str,
@@ -179,15 +186,6 @@ def fit_table(
     >>> model.scores["accuracy"] > 0.9
     True
     """
-    if not 0 <= validation < 1:
-        raise ValueError(
-            "The 'validation' parameter of fit_table must be at least 0 and below 1. "
-            f"Got {validation!r} instead."
-        )
-    if time_limit is not None and not time_limit > 0:
-        raise ValueError(
-            f"The 'time_limit' parameter of fit_table must be above 0. Got {time_limit!r} instead."
-        )
     rows, chosen = split_target(table, target, task, drop, strict)
     working = progress or (lambda _: nullcontext())
     scored = validation > 0 and len(rows) >= _LEAST_ROWS

@@ -32,7 +32,7 @@ class ConstraintSet:
     v_radius: float
 
     def __post_init__(self) -> None:
-        check_parameters("ConstraintSet", dict.fromkeys(vars(self), POSITIVE), **vars(self))
+        check_parameters("ConstraintSet", dict.fromkeys(vars(self), POSITIVE), vars(self))
 
     def contains(self, a: ArrayLike, v: ArrayLike) -> bool:
         """Whether both norms are within their radii, up to rounding."""

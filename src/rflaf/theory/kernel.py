@@ -146,5 +146,5 @@ def _two(name: str, given: Any, each: list[Any]) -> tuple[float, float]:
             f"The {name!r} parameter of gaussian_cross_kernel must be two numbers. Got {given!r}."
         )
     for value in given:
-        check_parameters("gaussian_cross_kernel", {name: each}, **{name: value})
+        check_parameters("gaussian_cross_kernel", {name: each}, {name: value})
     return float(given[0]), float(given[1])

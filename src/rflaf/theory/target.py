@@ -43,7 +43,7 @@ class Target:
     radius: float
 
     def __post_init__(self) -> None:
-        check_parameters("Target", dict.fromkeys(vars(self), POSITIVE), **vars(self))
+        check_parameters("Target", dict.fromkeys(vars(self), POSITIVE), vars(self))
         if 2 * self.sup_norm > self.lipschitz * self.support * (1 + 1e-12):
             raise ValueError(
                 "A function that is 0 at both ends of 'support' and has the constant 'lipschitz' "

@@ -14,6 +14,7 @@ from rflaf.paper.curves import (
 )
 from rflaf.paper.formats import HEADER, NOTES, cells_of
 from rflaf.paper.printed import DATASETS, FIGURES, TITLES
+from rflaf.paper.protocols import PROTOCOL_NAMES
 from rflaf.paper.records import Record
 from rflaf.paper.report.summary import CLOSE
 from rflaf.paper.tables import (
@@ -22,8 +23,8 @@ from rflaf.paper.tables import (
     UNITS,
     PaperTable,
     SubTable,
-    Summary,
     make_table,
+    mean_in,
 )
 
 _MANY_ROWS = 12  # longer tables are folded, but for the first
@@ -71,8 +72,7 @@ def _grid(subtable: SubTable) -> TableView:
     best = subtable.best()
     rows = []
     for row in subtable.rows:
-        paper = row.paper.value if row.paper else None
-        published, corrected = _mean(row.ours.get("published")), _mean(row.ours.get("corrected"))
+        paper, published, corrected = (mean_in(row, c) for c in ("paper", *PROTOCOL_NAMES))
         values = (None, paper, published, row.difference, corrected, None)
         top = {name: "best" for name, models in best.items() if row.model in models}
         far = "far" if row.difference is not None and abs(row.difference) > CLOSE else ""
@@ -86,10 +86,6 @@ def _grid(subtable: SubTable) -> TableView:
         tuple(tuple(row[k] for k in kept) for row in rows),
         tuple(k in (1, 2, 3, 4) for k in kept),
     )
-
-
-def _mean(summary: Summary | None) -> float | None:
-    return None if summary is None else summary.mean
 
 
 def _figure1(known: list[Record], there: list[str]) -> Section:

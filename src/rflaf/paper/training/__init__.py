@@ -2,7 +2,6 @@
 
 import rflaf.nn  # noqa: F401  # its error explains what to install if PyTorch is missing
 from rflaf.paper.protocols import CORRECTED, PUBLISHED, Protocol
-from rflaf.paper.training.arrays import AdamFit, fit_adam
 from rflaf.paper.training.history import EpochRecord, TrainingResult
 from rflaf.paper.training.loop import train
 from rflaf.paper.training.regularisers import regulariser
@@ -12,13 +11,11 @@ from rflaf.paper.training.subsets import Data
 __all__ = [
     "CORRECTED",
     "PUBLISHED",
-    "AdamFit",
     "Data",
     "DefectiveBSpline",
     "EpochRecord",
     "Protocol",
     "TrainingResult",
-    "fit_adam",
     "published_basis",
     "regulariser",
     "train",
