@@ -31,10 +31,10 @@ Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 Part = tuple[Array, Array, Array]  # features, targets and weights of a block
 
-# A rougher loss while choosing leaves the weights where the last penalty had them, and then all
-# penalties look the same.
-_ROUGH, _FINE = 3e-5, 1e-6  # how far from its least the loss may be, while choosing and at the end
-_FIRST = 1e-2  # the same, before the curvature is taken anew
+# How far from its least the loss may be, relatively: while a penalty is chosen, at the end, and at
+# the end with several outputs, where more steps no longer move the loss of other rows.
+_ROUGH, _FINE, _SEVERAL = 3e-4, 1e-6, 1e-4
+_LEAST = 1e3  # times the loss that is enough: smaller ones are taken to be this large
 _EXACT = 1e-22  # and for so few rows that none are held out, where a step costs nothing
 _MOST_STEPS = 200
 
@@ -200,7 +200,8 @@ class Objective:
             total, by_v = self.value(whiten(factor, unknowns, transposed=True), alpha)
             return total, whiten(factor, by_v)
 
-        best, _ = minimise(value, unwhiten(factor, start), tol, _MOST_STEPS, least=1)
+        least = _LEAST * self.loss.enough
+        best, _ = minimise(value, unwhiten(factor, start), tol, _MOST_STEPS, 1, least)
         return whiten(factor, best, transposed=True)
 
 
@@ -290,24 +291,20 @@ class _Model:
 
     def finish(self, alpha: float) -> None:
         """Fit to every row."""
-        problem, start = self.problem, self._near(alpha)
+        problem, self.v = self.problem, self._near(alpha)
+        several = self.loss.outputs > 1
+        fine = _SEVERAL if several else _FINE
+        if several and self.tried:  # far from no weights the curvature there is soon a poor one
+            self.curvature = self.objective.curvature(self.v)
         self.honest: Float64 | None = None
-        more = problem.every is not None
-        # Far from no weights the curvature there is soon a poor one. For one output it serves as
-        # long as passes are cheap; for several it does not.
-        if self.loss.outputs > 1 and not self.tried:
-            start = self.objective.solve(self.curvature, alpha, start, _FIRST)
-        if self.loss.outputs > 1 or (more and self.tried):
-            self.curvature = self.objective.curvature(start)
         if problem.held_out is not None:
-            tol = _ROUGH if more else _FINE
-            start = self.honest = self.objective.solve(self.curvature, alpha, start, tol)
+            tol = fine if problem.every is None else _ROUGH
+            self.v = self.honest = self.objective.solve(self.curvature, alpha, self.v, tol)
         if problem.every is not None:
             self.objective = Objective(problem.features, problem.every, self.loss)
-        if more or self.honest is None:
-            tol = _EXACT if problem.held_out is None else _FINE
-            start = self.objective.solve(self.curvature, alpha, start, tol)
-        self.v = start
+        if problem.every is not None or self.honest is None:
+            tol = _EXACT if problem.held_out is None else fine
+            self.v = self.objective.solve(self.curvature, alpha, self.v, tol)
 
     def _near(self, alpha: float) -> Float64:
         """The solution for the nearest penalty so far, to start from."""
@@ -337,7 +334,8 @@ def _choose(models: list[_Model], start: float) -> tuple[float, list[dict[str, A
 
             parallel(task, len(models))
             values, weights = np.array(pairs).T
-            means.append(float(np.average(values, weights=weights)))
+            # where all rows are right by far, a lower penalty is no better for any of them
+            means.append(max(float(np.average(values, weights=weights)), models[0].loss.enough))
         return means
 
     walked = walk(losses, most=rules.MOST_PENALTIES, low=-12, high=8, together=False)
