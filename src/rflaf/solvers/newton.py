@@ -31,9 +31,11 @@ Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 Part = tuple[Array, Array, Array]  # features, targets and weights of a block
 
-# How far from its least the loss may be, relatively: while a penalty is chosen, at the end, and at
-# the end with several outputs, where more steps no longer move the loss of other rows.
-_ROUGH, _FINE, _SEVERAL = 3e-4, 1e-6, 1e-4
+# How far from its least the loss may be, relatively, while choosing and at the end. A rougher loss
+# while choosing leaves the weights where the last penalty had them, and then all penalties look the
+# same. With many outputs a pass is long, and later steps hardly move the loss of other rows.
+_ROUGH, _FINE = 3e-5, 1e-6
+_MANY, _MANY_ROUGH, _MANY_FINE = 8, 3e-4, 1e-4  # more outputs than this
 _LEAST = 1e3  # times the loss that is enough: smaller ones are taken to be this large
 _EXACT = 1e-22  # and for so few rows that none are held out, where a step costs nothing
 _MOST_STEPS = 200
@@ -274,6 +276,8 @@ class _Model:
         self.problem, self.loss = problem, loss
         self.objective = Objective(problem.features, [problem.fit], loss)
         self.tried: dict[float, Float64] = {}
+        many = loss.outputs > _MANY
+        self.rough, self.fine = (_MANY_ROUGH, _MANY_FINE) if many else (_ROUGH, _FINE)
 
     def begin(self) -> None:
         """The curvature without a penalty, at no weights."""
@@ -284,7 +288,8 @@ class _Model:
         """The loss of rows that are held out, for a penalty, and their weight."""
         part = self.problem.held_out
         assert part is not None
-        self.tried[alpha] = self.objective.solve(self.curvature, alpha, self._near(alpha), _ROUGH)
+        start = self._near(alpha)
+        self.tried[alpha] = self.objective.solve(self.curvature, alpha, start, self.rough)
         judge = Objective(self.problem.features, [part], self.loss)
         total, _, weight = judge.total(SumSlopes, self.tried[alpha])
         return total / weight, weight
@@ -292,18 +297,18 @@ class _Model:
     def finish(self, alpha: float) -> None:
         """Fit to every row."""
         problem, self.v = self.problem, self._near(alpha)
-        several = self.loss.outputs > 1
-        fine = _SEVERAL if several else _FINE
-        if several and self.tried:  # far from no weights the curvature there is soon a poor one
+        # Far from no weights the curvature there is soon a poor one. For one output it serves as
+        # long as passes are cheap; for several it does not.
+        if self.loss.outputs > 1 and self.tried:
             self.curvature = self.objective.curvature(self.v)
         self.honest: Float64 | None = None
         if problem.held_out is not None:
-            tol = fine if problem.every is None else _ROUGH
+            tol = self.fine if problem.every is None else self.rough
             self.v = self.honest = self.objective.solve(self.curvature, alpha, self.v, tol)
         if problem.every is not None:
             self.objective = Objective(problem.features, problem.every, self.loss)
         if problem.every is not None or self.honest is None:
-            tol = _EXACT if problem.held_out is None else fine
+            tol = _EXACT if problem.held_out is None else self.fine
             self.v = self.objective.solve(self.curvature, alpha, self.v, tol)
 
     def _near(self, alpha: float) -> Float64:
