@@ -36,7 +36,6 @@ Part = tuple[Array, Array, Array]  # features, targets and weights of a block
 # same. With many outputs a pass is long, and later steps hardly move the loss of other rows.
 _ROUGH, _FINE = 3e-5, 1e-6
 _MANY, _MANY_ROUGH, _MANY_FINE = 8, 3e-4, 1e-4  # more outputs than this
-_LEAST = 1e3  # times the loss that is enough: smaller ones are taken to be this large
 _EXACT = 1e-22  # and for so few rows that none are held out, where a step costs nothing
 _MOST_STEPS = 200
 
@@ -202,8 +201,8 @@ class Objective:
             total, by_v = self.value(whiten(factor, unknowns, transposed=True), alpha)
             return total, whiten(factor, by_v)
 
-        least = _LEAST * self.loss.enough
-        best, _ = minimise(value, unwhiten(factor, start), tol, _MOST_STEPS, 1, least)
+        begin = unwhiten(factor, start)
+        best, _ = minimise(value, begin, tol, _MOST_STEPS, 1, smallest=self.loss.enough)
         return whiten(factor, best, transposed=True)
 
 
