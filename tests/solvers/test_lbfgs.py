@@ -92,6 +92,14 @@ def test_steps_that_are_asked_for_are_taken(rng):
     assert value(found)[0] < value(near)[0]
 
 
+def test_a_function_near_zero_need_not_be_exact():
+    """What is left to gain is compared with `smallest` where the function is smaller."""
+    value = quadratic(np.diag([1.0, 30.0, 200.0]), np.zeros(3), 0.0)
+    exact, rough = (minimise(value, np.ones(3), 1e-6, 100, 0, small) for small in (0.0, 1.0))
+    assert rough[1] < exact[1]
+    assert value(exact[0])[0] < value(rough[0])[0] < 1e-4
+
+
 def test_the_start_is_left_alone(rng):
     start = rng.standard_normal(3)
     before = start.copy()

@@ -7,11 +7,12 @@ import pytest
 
 from rflaf import fused, rules
 from rflaf.bases import Polynomial
+from rflaf.losses import Logistic
 from rflaf.rows import ArrayRows
 from rflaf.solvers.features import KeptBlocks, row_rotation
 from rflaf.solvers.newton import NewtonSettings, solve_newton
 from rflaf.solvers.parts import RowPart
-from tests.losses.conftest import ALL_LOSSES
+from tests.losses.conftest import ALL_LOSSES, labels
 from tests.solvers.weighted_features import CASES, Data, M, assert_least, least, stacked
 
 every_loss = pytest.mark.parametrize("case", ALL_LOSSES, ids=lambda case: case.name)
@@ -125,6 +126,41 @@ def test_models_share_a_penalty_and_go_their_own_ways(name, one_by_one):
     others = solve_newton([*problems[:2], spoilt], data.loss, settings)
     assert others[2].path == together[2].path
     np.testing.assert_array_equal(others[2].honest, together[2].honest)
+
+
+def counted(data, rows=slice(None)):
+    """Rows as a part, and a list with an entry for each pass."""
+    passes = []
+    return data.part(rows, room=0, prepare=lambda block: passes.append(1) or block), passes
+
+
+def test_classes_that_are_told_apart_by_far_end_the_search(monkeypatch):
+    """A penalty that leaves hardly any loss is not followed by ever lower ones."""
+    case = replace(CASES["two classes"], targets=lambda x, rng: (x[:, 0] > 0).astype(int))
+    data, every = Data(case, 600), slice(None)
+    data.rows = data.rows.at(np.abs(data.rows.x[:, 0]) > 0.3)
+    alphas, enough = {}, data.loss.enough
+    for least_loss in (enough, -np.inf):
+        monkeypatch.setattr(Logistic, "enough", least_loss)
+        found = solve_newton([data.problem(every, every)], data.loss, NewtonSettings(1e-2))[0]
+        alphas[least_loss] = found.alpha
+        assert held_out_loss(data, stacked(found), every) < 2 * enough
+        losses = [record["loss"] for record in found.path]
+        if least_loss == enough:
+            assert losses[0] == losses[1] == enough < min(losses[2:])
+    assert alphas[enough] > 4 * alphas[-np.inf]
+
+
+def test_many_classes_take_few_passes_and_lose_nothing():
+    data = Data(replace(CASES["four classes"], targets=labels(*range(12))), 900)
+    fit, held_out = slice(0, 600), slice(600, 900)
+    part, passes = counted(data, fit)
+    problem = replace(data.problem(fit, held_out), fit=part)
+    found = solve_newton([problem], data.loss, NewtonSettings(1e-2))[0]
+    v = least(data.objective(data.part(fit)), found.alpha, data.constant(fit))
+    exact = held_out_loss(data, v, held_out)
+    assert held_out_loss(data, stacked(found), held_out) == pytest.approx(exact, rel=0.01)
+    assert len(passes) < 25 * (len(found.path) + 1)
 
 
 def test_rounding_does_not_move_the_penalty_by_a_step():

@@ -105,11 +105,10 @@ def _new_solutions(
     def task(k: int) -> None:
         member, (fit, held_out) = fitted.members[k], online.sums[k]
         layer = member.layer
-        known = fit + held_out if online.folds.single else fit
+        known = fit + held_out
         alpha = settings.alpha or member.alpha
         start = known.solve(alpha, settings.fit_intercept)
-        fold = None if online.folds.single else layer.fold
-        prepare = Prepare(layer, fitted.loss, online.folds, online.seed, fold)
+        prepare = Prepare(layer, fitted.loss, online.folds, online.seed)
         part = RowPart(rows, online.block_rows, KeptBlocks(room), prepare)
         if settings.alpha is None:
             alpha *= known.weight / (known.weight + part.reduce(_sum_weights))

@@ -93,16 +93,14 @@ def sum_rows(
 
 
 def _rotations(task: Task, layers: list[FittedLayer]) -> list[Array | None]:
-    """For members with fewer rows than features, where to solve: in the span of the rows."""
+    """Where there are fewer rows than features, where to solve: in the span of the rows."""
     rotations: list[Array | None] = []
     for layer in layers:
-        at = np.ones(len(task.fold), bool) if task.folds.single else task.fold != layer.fold
-        few = np.count_nonzero(at) < layer.components.shape[1]
+        few = len(task.fold) < layer.components.shape[1]
         if task.settings.online or not task.sample.whole or not few:  # later rows leave the span
             rotations.append(None)
             continue
-        fold = means_folds(layer, task.folds, task.sample.keys)
-        x = layer.inputs(task.sample.x[at], None if fold is None else fold[at])
+        x = layer.inputs(task.sample.x, means_folds(layer, task.folds, task.sample.keys))
         z = project(x, layer.components)
         phi = fused.apply(layer.sigma, z, out=z)
         rotations.append(row_rotation(phi) if np.isfinite(phi).all() else None)
@@ -209,10 +207,9 @@ def _solve_by_steps(rows: Rows, task: Task, layers: list[FittedLayer]) -> list[S
         w = layer.components.astype(np.float64) if exact else layer.components
         every = None
         if stored is not None:
-            fold = None if task.folds.single else layer.fold
-            prepare = Prepare(layer, task.loss, task.folds, settings.seed, fold)
+            prepare = Prepare(layer, task.loss, task.folds, settings.seed)
             every = [RowPart(stored, size, KeptBlocks(room), prepare)]
-        elif task.folds.single and held_out is not None:
+        elif held_out is not None:
             every = [fit, held_out]
         features = FeatureMap(layer.sigma, w, float(settings.fit_intercept), rotation)
         constant = task.loss.constant(sample.y[~inside], sample.weights[~inside])

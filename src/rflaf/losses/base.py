@@ -46,6 +46,7 @@ class Loss(ABC):
     name: ClassVar[str]  # as users write it
     score_name: ClassVar[str] = "D²"  # of what `score` measures
     quadratic: ClassVar[bool] = False  # one Newton step from anywhere is the solution
+    enough: ClassVar[float] = -np.inf  # mean loss below which nothing is left to gain
     reach: ClassVar[float] = 0.0  # beyond the fit's rows, in ranges of their scores
     single: bool = True  # whether a prediction is one number, or label, per row
 

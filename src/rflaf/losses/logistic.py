@@ -46,6 +46,7 @@ class Logistic(Loss):
 
     name = "log_loss"
     score_name = "accuracy"
+    enough = 1e-5
 
     def check(self, y: Any) -> Array:
         labels = column_or_1d(y, warn=True)

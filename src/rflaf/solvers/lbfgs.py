@@ -26,16 +26,18 @@ def minimise(
     tol: float,
     max_iter: int,
     least: int = 0,
+    smallest: float = 0.0,
 ) -> tuple[Float64, int]:
     """Where the function is within `tol` of its least, relatively, and the steps that took.
 
-    `value` gives the function and its gradient. At least `least` steps are taken, if they gain.
+    `value` gives the function and its gradient. At least `least` steps are taken, if they gain. A
+    function below `smallest` is taken to be that large.
     """
     x = start
     f, g = value(x)
     pairs: list[tuple[Float64, Float64, float]] = []
     for step in range(max_iter):
-        if step >= least and 0.5 * float(np.vdot(g, g)) <= tol * abs(f):
+        if step >= least and 0.5 * float(np.vdot(g, g)) <= tol * max(abs(f), smallest):
             return x, step
         direction = -_apply_inverse(g, pairs)
         slope = float(np.vdot(direction, g))

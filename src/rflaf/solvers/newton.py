@@ -31,10 +31,11 @@ Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 Part = tuple[Array, Array, Array]  # features, targets and weights of a block
 
-# A rougher loss while choosing leaves the weights where the last penalty had them, and then all
-# penalties look the same.
-_ROUGH, _FINE = 3e-5, 1e-6  # how far from its least the loss may be, while choosing and at the end
-_FIRST = 1e-2  # the same, before the curvature is taken anew
+# How far from its least the loss may be, relatively, while choosing and at the end. A rougher loss
+# while choosing leaves the weights where the last penalty had them, and then all penalties look the
+# same. With many outputs a pass is long, and later steps hardly move the loss of other rows.
+_ROUGH, _FINE = 3e-5, 1e-6
+_MANY, _MANY_ROUGH, _MANY_FINE = 8, 3e-4, 1e-4  # more outputs than this
 _EXACT = 1e-22  # and for so few rows that none are held out, where a step costs nothing
 _MOST_STEPS = 200
 
@@ -200,7 +201,8 @@ class Objective:
             total, by_v = self.value(whiten(factor, unknowns, transposed=True), alpha)
             return total, whiten(factor, by_v)
 
-        best, _ = minimise(value, unwhiten(factor, start), tol, _MOST_STEPS, least=1)
+        begin = unwhiten(factor, start)
+        best, _ = minimise(value, begin, tol, _MOST_STEPS, 1, smallest=self.loss.enough)
         return whiten(factor, best, transposed=True)
 
 
@@ -273,6 +275,8 @@ class _Model:
         self.problem, self.loss = problem, loss
         self.objective = Objective(problem.features, [problem.fit], loss)
         self.tried: dict[float, Float64] = {}
+        many = loss.outputs > _MANY
+        self.rough, self.fine = (_MANY_ROUGH, _MANY_FINE) if many else (_ROUGH, _FINE)
 
     def begin(self) -> None:
         """The curvature without a penalty, at no weights."""
@@ -283,31 +287,28 @@ class _Model:
         """The loss of rows that are held out, for a penalty, and their weight."""
         part = self.problem.held_out
         assert part is not None
-        self.tried[alpha] = self.objective.solve(self.curvature, alpha, self._near(alpha), _ROUGH)
+        start = self._near(alpha)
+        self.tried[alpha] = self.objective.solve(self.curvature, alpha, start, self.rough)
         judge = Objective(self.problem.features, [part], self.loss)
         total, _, weight = judge.total(SumSlopes, self.tried[alpha])
         return total / weight, weight
 
     def finish(self, alpha: float) -> None:
         """Fit to every row."""
-        problem, start = self.problem, self._near(alpha)
-        self.honest: Float64 | None = None
-        more = problem.every is not None
+        problem, self.v = self.problem, self._near(alpha)
         # Far from no weights the curvature there is soon a poor one. For one output it serves as
         # long as passes are cheap; for several it does not.
-        if self.loss.outputs > 1 and not self.tried:
-            start = self.objective.solve(self.curvature, alpha, start, _FIRST)
-        if self.loss.outputs > 1 or (more and self.tried):
-            self.curvature = self.objective.curvature(start)
+        if self.loss.outputs > 1 and self.tried:
+            self.curvature = self.objective.curvature(self.v)
+        self.honest: Float64 | None = None
         if problem.held_out is not None:
-            tol = _ROUGH if more else _FINE
-            start = self.honest = self.objective.solve(self.curvature, alpha, start, tol)
+            tol = self.fine if problem.every is None else self.rough
+            self.v = self.honest = self.objective.solve(self.curvature, alpha, self.v, tol)
         if problem.every is not None:
             self.objective = Objective(problem.features, problem.every, self.loss)
-        if more or self.honest is None:
-            tol = _EXACT if problem.held_out is None else _FINE
-            start = self.objective.solve(self.curvature, alpha, start, tol)
-        self.v = start
+        if problem.every is not None or self.honest is None:
+            tol = _EXACT if problem.held_out is None else self.fine
+            self.v = self.objective.solve(self.curvature, alpha, self.v, tol)
 
     def _near(self, alpha: float) -> Float64:
         """The solution for the nearest penalty so far, to start from."""
@@ -337,7 +338,8 @@ def _choose(models: list[_Model], start: float) -> tuple[float, list[dict[str, A
 
             parallel(task, len(models))
             values, weights = np.array(pairs).T
-            means.append(float(np.average(values, weights=weights)))
+            # where all rows are right by far, a lower penalty is no better for any of them
+            means.append(max(float(np.average(values, weights=weights)), models[0].loss.enough))
         return means
 
     walked = walk(losses, most=rules.MOST_PENALTIES, low=-12, high=8, together=False)
