@@ -20,14 +20,13 @@ from rflaf.inputs.kinds import KEEP, kinds_of, warn_of
 from rflaf.inputs.learning import column_parts, matrix_parts, target_matrix
 from rflaf.inputs.opening import NAMES, categorical_at, opened
 from rflaf.inputs.parts import CodePart, NumberPart, Part
-from rflaf.inputs.target_means import Coded, learn_means
-from rflaf.inputs.text import TextPart, text_folds, text_helps
+from rflaf.inputs.target_means import Coded, inner_folds, learn_means
+from rflaf.inputs.text import TextPart, text_helps
 from rflaf.inputs.unknown import UnknownLevels
 from rflaf.runtime.callers import caller_level
 
 Array = NDArray[Any]
 
-_FOLDS = 5  # of `fit_transform`
 _MOST_CLASSES = 20  # whole numbers of more values are numbers, if nobody says otherwise
 _NOTHING = "X has no column to learn from: all of them are empty or left out."
 CATEGORICAL = [StrOptions({"from_dtype"}), "array-like", None]
@@ -161,8 +160,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             targets = target_matrix(y, self._has_classes(y))
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             keys = np.random.default_rng(seed).permutation(len(x))
-            x = _with_useful_text(state, x, targets, weights, keys)
-            fold = keys % _FOLDS
+            x, fold = _with_useful_text(state, x, targets, weights, keys), inner_folds(keys)
         coded = _coded(state["parts_"])
         if coded is not None:
             means = learn_means(x, coded, targets, weights, fold)
@@ -335,7 +333,7 @@ def _with_useful_text(
         return x
     coded, others = _coded(parts), x[:, ~np.isin(origin, texts)]  # text comes after all others
     if coded is not None:
-        fold = text_folds(keys)
+        fold = inner_folds(keys)
         others = learn_means(others, coded, targets, weights, fold)(others, fold)
     given = others, targets, weights, keys
     gone = [k for k in texts if not text_helps(x[:, origin == k], *given)]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rflaf.inputs.column import Column
 from rflaf.inputs.kinds import as_levels
 from rflaf.inputs.scaling import column_moments, standardise
+from rflaf.inputs.target_means import inner_folds
 from rflaf.runtime.threads import use_threads
 
 Array = NDArray[Any]
@@ -101,7 +102,7 @@ def text_helps(text: Array, others: Array, targets: Array, weights: Array, keys:
     """
     used = np.flatnonzero(weights > 0)
     rows = used[_spaced(len(used), _MOST_JUDGED)]
-    fold, weights = text_folds(keys[rows]), weights[rows] / weights[rows].mean()
+    fold, weights = inner_folds(keys[rows]), weights[rows] / weights[rows].mean()
     if len(rows) < _FEWEST_JUDGED or len(np.unique(fold)) < 2:
         return False
     x, y = (_standardised(a[rows], weights) for a in (np.hstack([others, text]), targets))
@@ -110,11 +111,6 @@ def text_helps(text: Array, others: Array, targets: Array, weights: Array, keys:
         gain = _errors(without, y, weights, fold) - _errors(x, y, weights, fold)
     together = np.bincount(np.unique(keys[rows], return_inverse=True)[1], gain)
     return bool(together.sum() > _CLEARLY * together.std() * np.sqrt(len(together)))
-
-
-def text_folds(keys: Array) -> NDArray[np.intp]:
-    """The folds by which text is judged."""
-    return (keys % keys.dtype.type(5)).astype(np.intp)
 
 
 def _standardised(x: Array, weights: Array) -> Array:
