@@ -22,7 +22,6 @@ from sklearn.utils.validation import (
 from rflaf.fitting import FitSettings
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.inputs.forms import FORMS, Form
-from rflaf.inputs.learning import target_matrix
 from rflaf.inputs.opening import (
     NAMES,
     check_labels,
@@ -245,8 +244,8 @@ class InputCheck:
         told_apart = x
         if self.encoder is not None and len(self.encoder.text):
             judges = fold_keys(seed, 0, len(y)) if keys is None else keys
-            targets = target_matrix(y, isinstance(self.loss, Logistic))
-            x = told_apart = self.encoder.with_useful_text(x, targets, weights, judges)
+            classes = isinstance(self.loss, Logistic)
+            x = told_apart = self.encoder.with_useful_text(x, y, classes, weights, judges)
             text = self.encoder.text
             if len(text):  # as codes: it is no measurement, and the same words may come again
                 told_apart = x.copy()

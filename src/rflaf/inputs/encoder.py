@@ -21,7 +21,7 @@ from rflaf.inputs.learning import column_parts, matrix_parts, target_matrix
 from rflaf.inputs.opening import NAMES, categorical_at, opened
 from rflaf.inputs.parts import CodePart, NumberPart, Part
 from rflaf.inputs.target_means import Coded, inner_folds, learn_means
-from rflaf.inputs.text import TextPart, text_helps
+from rflaf.inputs.text import TextPart, judging_rows, standardised, text_helps
 from rflaf.inputs.unknown import UnknownLevels
 from rflaf.runtime.callers import caller_level
 
@@ -157,10 +157,11 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         state = self._learned(found, inputs, weights, codes=y is not None)
         x = _encoded(state["parts_"], inputs)
         if y is not None and any(isinstance(k, CodePart | TextPart) for k in state["parts_"]):
-            targets = target_matrix(y, self._has_classes(y))
+            classes = self._has_classes(y)
+            targets = target_matrix(y, classes)
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             keys = np.random.default_rng(seed).permutation(len(x))
-            x, fold = _with_useful_text(state, x, targets, weights, keys), inner_folds(keys)
+            x, fold = _with_useful_text(state, x, y, classes, weights, keys), inner_folds(keys)
         coded = _coded(state["parts_"])
         if coded is not None:
             means = learn_means(x, coded, targets, weights, fold)
@@ -180,12 +181,14 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         self._publish(state)
         return x
 
-    def with_useful_text(self, x: Array, targets: Array, weights: Array, keys: Array) -> Array:
+    def with_useful_text(
+        self, x: Array, y: Array, classes: bool, weights: Array, keys: Array
+    ) -> Array:
         """x, which `learn_columns` has made, without columns of text that do not help.
 
-        `targets` are n × C; rows that belong together share one of the `keys`.
+        `y` are targets, or `classes`; rows that belong together share one of the `keys`.
         """
-        return _with_useful_text(self.__dict__, x, targets, weights, keys)
+        return _with_useful_text(self.__dict__, x, y, classes, weights, keys)
 
     def _learned(self, found: Any, inputs: Any, weights: Array, codes: bool) -> dict[str, Any]:
         """The fitted attributes. Rows of weight zero have no part in them."""
@@ -324,19 +327,23 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
 
 
 def _with_useful_text(
-    state: dict[str, Any], x: Array, targets: Array, weights: Array, keys: Array
+    state: dict[str, Any], x: Array, y: Any, classes: bool, weights: Array, keys: Array
 ) -> Array:
     """x without columns of text that do not help; the encoder's `state` forgets them too."""
     parts, origin = state["parts_"], state["origin_"]
     texts = [part.column for part in parts if isinstance(part, TextPart)]
     if not texts:
         return x
-    coded, others = _coded(parts), x[:, ~np.isin(origin, texts)]  # text comes after all others
+    rows = judging_rows(weights)
+    some, weights, keys = x[rows], weights[rows], keys[rows]
+    targets = target_matrix(np.asarray(y)[rows], classes)
+    targets = targets if classes else standardised(targets, weights)
+    coded, others = _coded(parts), some[:, ~np.isin(origin, texts)]  # text comes after all others
     if coded is not None:
         fold = inner_folds(keys)
         others = learn_means(others, coded, targets, weights, fold)(others, fold)
     given = others, targets, weights, keys
-    gone = [k for k in texts if not text_helps(x[:, origin == k], *given)]
+    gone = [k for k in texts if not text_helps(some[:, origin == k], *given)]
     if not gone:
         return x
     unnamed = [f"x{k}" for k in range(state["n_features_in_"])]

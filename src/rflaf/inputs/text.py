@@ -24,7 +24,7 @@ _LONGEST = 2_000  # characters that are read of a text
 _BLOCK = 1_000  # texts at a time, so that memory does not grow with their number
 _MOST_JUDGED, _FEWEST_JUDGED = 2_000, 20  # rows that decide whether text helps
 _PENALTIES = (1.0, 10.0, 100.0, 1000.0, 10_000.0)  # of linear models on standardised columns
-_CLEARLY = 3.0  # standard errors
+_CLEARLY = 2.0  # standard errors
 
 
 @dataclass(frozen=True)
@@ -96,24 +96,30 @@ def text_helps(text: Array, others: Array, targets: Array, weights: Array, keys:
     text, others : array, n × width
         The columns that text became, and the columns beside them.
     targets : array, n × C
+        In units of like size.
     weights : array of n
     keys : array of n ints
         Rows that belong together share one; a row's fold is that of its key.
     """
-    used = np.flatnonzero(weights > 0)
-    rows = used[_spaced(len(used), _MOST_JUDGED)]
-    fold, weights = inner_folds(keys[rows]), weights[rows] / weights[rows].mean()
-    if len(rows) < _FEWEST_JUDGED or len(np.unique(fold)) < 2:
+    fold, weights = inner_folds(keys), weights / weights.mean()
+    if len(keys) < _FEWEST_JUDGED or len(np.unique(fold)) < 2:
         return False
-    x, y = (_standardised(a[rows], weights) for a in (np.hstack([others, text]), targets))
-    without = x[:, : others.shape[1]]
+    x = standardised(np.hstack([others, text]), weights)
     with use_threads(1):
-        gain = _errors(without, y, weights, fold) - _errors(x, y, weights, fold)
-    together = np.bincount(np.unique(keys[rows], return_inverse=True)[1], gain)
+        without = _errors(x[:, : others.shape[1]], targets, weights, fold)
+        gain = without - _errors(x, targets, weights, fold)
+    together = np.bincount(np.unique(keys, return_inverse=True)[1], gain)
     return bool(together.sum() > _CLEARLY * together.std() * np.sqrt(len(together)))
 
 
-def _standardised(x: Array, weights: Array) -> Array:
+def judging_rows(weights: Array) -> NDArray[np.intp]:
+    """Rows of positive weight that decide whether text helps."""
+    used = np.flatnonzero(weights > 0)
+    return used[_spaced(len(used), _MOST_JUDGED)]
+
+
+def standardised(x: Array, weights: Array) -> Array:
+    """Columns with the mean 0 and the variance 1, or constant ones."""
     return np.asarray(standardise(x, *column_moments(x, weights), np.float64))
 
 
