@@ -93,6 +93,11 @@ def test_text_that_does_not_help_is_left_out(text):
     assert model.feature_importances_[0] == 0
 
 
+def test_text_is_refused_like_categories():
+    with pytest.raises(ValueError, match="Column 'title' is a text, and 'categorical_features' is"):
+        ColumnEncoder(None).fit(titles()[0])
+
+
 def test_nothing_but_text():
     frame, y = titles()
     only = frame[["title"]]

@@ -86,18 +86,18 @@ def kind_of(column: Column) -> str:
 def kinds_of(columns: Sequence[Column], named: Iterable[int], refuse: bool) -> list[str]:
     """The kinds of columns, of which those that are `named` are categories.
 
-    An error if there are categories, and `refuse` says that there must be none.
+    An error if there are categories or text, and `refuse` says that there must be none.
     """
     kinds = [kind_of(column) for column in columns]
     for k in named:
         if kinds[k] not in ("empty", "other"):
             kinds[k] = "category"
-    if refuse and "category" in kinds:
-        name = columns[kinds.index("category")].name
-        raise ValueError(
-            f"Column {name!r} is a category, and 'categorical_features' is None. Expected "
-            "'from_dtype', or columns of numbers and dates only."
-        )
+    for column, kind in zip(columns, kinds):
+        if refuse and kind in ("category", "text"):
+            raise ValueError(
+                f"Column {column.name!r} is a {kind}, and 'categorical_features' is None. Expected "
+                "'from_dtype', or columns of numbers and dates only."
+            )
     return kinds
 
 
