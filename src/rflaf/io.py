@@ -47,6 +47,7 @@ from rflaf.inputs.forms import FORMS, Form
 from rflaf.inputs.forms.ranked import RankCurves
 from rflaf.inputs.parts import CodePart, DatePart, LevelPart, NumberPart
 from rflaf.inputs.target_means import TargetMeans
+from rflaf.inputs.text import TextPart
 from rflaf.losses import LOSSES, Logistic, Loss
 from rflaf.runtime.files import write_whole
 from rflaf.solvers import NormalEquations
@@ -91,6 +92,7 @@ _OWN_TYPES: tuple[type, ...] = (
     Bins,
     TableModel,
     TargetMeans,
+    TextPart,
 )
 _OWN_NAMES = {f"{own.__module__}.{own.__qualname__}": own for own in _OWN_TYPES}
 # skops fills in the attributes of all others; their constructors may take any amount of memory

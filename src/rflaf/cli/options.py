@@ -70,7 +70,7 @@ def read_rows(
     """A table for a model, with its types and signs of missing values, and columns to keep."""
     from rflaf.tabular import read_table
 
-    strings = [name for name, kind in model.columns.items() if kind in ("category", "date")]
+    strings = [name for name, kind in model.columns.items() if kind in ("category", "date", "text")]
     stored = model.fitted.get("missing", ())  # of the model's columns, and of no others
     signs = {name: list(missing or ()) for name in kept}
     signs |= {name: [*(missing or ()), *stored] for name in model.columns}

@@ -142,7 +142,7 @@ class BaseRFLAF(InspectionMixin):
             check = InputCheck(type(self), loss, None, self.categorical_features)
             arrays = check.arrays(X, y, sample_weight)
             self._check_first(arrays[1], classes)
-            rows = ArrayRows(*arrays, keys=validation.repeat_keys(*arrays, settings.seed))
+            rows = check.keyed(*arrays, seed=settings.seed)
             fitted = fit_in_time(rows, loss, check.settled(settings, self))
             _warn_of_few_rows(fitted)
         else:

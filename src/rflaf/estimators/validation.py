@@ -214,9 +214,7 @@ class InputCheck:
         if not is_streamed(X):
             x, y, weights = self.arrays(X, y, sample_weight)
             weights = weights / weights.max()  # equal weights are exactly 1
-            if groups is None:
-                return ArrayRows(x, y, weights, keys=repeat_keys(x, y, weights, seed))
-            return ArrayRows(x, y, weights, keys=group_keys(groups, weights, seed))
+            return self.keyed(x, y, weights, groups, seed)
         if groups is not None:
             raise ValueError(
                 f"'groups' needs 'X' as an array in memory. Got a {type(X).__name__}, which is "
@@ -233,6 +231,24 @@ class InputCheck:
         if sample_weight is not None and np.ndim(sample_weight) == 0:
             sample_weight = np.broadcast_to(np.float64(sample_weight), len(X))
         return SourceRows(Arrays(X, y, sample_weight), self, max_bytes)
+
+    def keyed(
+        self, x: Any, y: Array, weights: Array, groups: Any = None, seed: int = 0
+    ) -> ArrayRows:
+        """Rows in memory with keys for the folds, and without text that does not help."""
+        keys = None if groups is None else group_keys(groups, weights, seed)
+        told_apart = x
+        if self.encoder is not None and len(self.encoder.text):
+            judges = fold_keys(seed, 0, len(y)) if keys is None else keys
+            classes = isinstance(self.loss, Logistic)
+            x = told_apart = self.encoder.with_useful_text(x, y, classes, weights, judges)
+            text = self.encoder.text
+            if len(text):  # as codes: it is no measurement, and the same words may come again
+                told_apart = x.copy()
+                told_apart[:, text] = np.round(1e9 * x[:, text])
+        if keys is None:
+            keys = repeat_keys(told_apart, y, weights, seed)
+        return ArrayRows(x, y, weights, keys=keys)
 
 
 def repeat_keys(x: Any, y: Array, weights: Array, seed: int) -> Keys | None:

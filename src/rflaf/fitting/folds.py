@@ -24,7 +24,6 @@ from rflaf.solvers.features import as_array
 Array = NDArray[Any]
 
 _COUNTED = 100  # rows up to which equal ones count once
-_INNER = 5  # folds that means of the target leave out, one at a time
 _MOST_HELD_OUT = 200_000  # rows that choose when conjugate gradients stop
 
 
@@ -56,11 +55,6 @@ class Folds:
         """The folds of rows."""
         intervals = fold_numbers(self.cuts, keys)
         return intervals if self.of_interval is None else self.of_interval[intervals]
-
-
-def inner_folds(keys: Keys) -> NDArray[np.intp]:
-    """Which part of the rows means of the target leave out for a row: its own, and its group's."""
-    return (keys % np.uint64(_INNER)).astype(np.intp)
 
 
 def resolve(settings: FitSettings, sample: Sample, loss: Loss) -> FitSettings:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.fitting.folds import Folds, inner_folds
+from rflaf.fitting.folds import Folds
 from rflaf.fitting.settings import FitSettings
-from rflaf.inputs.target_means import TargetMeans, learn_means
+from rflaf.inputs.target_means import TargetMeans, inner_folds, learn_means
 from rflaf.losses import Loss
 from rflaf.rows import Block, Sample
 from rflaf.rows.sample import Keys

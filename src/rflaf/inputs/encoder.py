@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar, cast
 
@@ -16,25 +16,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from rflaf.inputs.column import Column
-from rflaf.inputs.kinds import LEFT_OUT, explain, kind_of, odd_entries
-from rflaf.inputs.learning import (
-    date_parts,
-    learn_numbers,
-    level_part,
-    number_part,
-    target_matrix,
-)
+from rflaf.inputs.kinds import KEEP, kinds_of, warn_of
+from rflaf.inputs.learning import column_parts, matrix_parts, target_matrix
 from rflaf.inputs.opening import NAMES, categorical_at, opened
-from rflaf.inputs.parts import CodePart, NumberPart, Part, columns_with_missing
-from rflaf.inputs.target_means import Coded, learn_means
+from rflaf.inputs.parts import CodePart, NumberPart, Part
+from rflaf.inputs.target_means import Coded, inner_folds, learn_means
+from rflaf.inputs.text import TextPart, judging_rows, standardised, text_helps
 from rflaf.inputs.unknown import UnknownLevels
 from rflaf.runtime.callers import caller_level
 
 Array = NDArray[Any]
 
-_FOLDS = 5  # of `fit_transform`
 _MOST_CLASSES = 20  # whole numbers of more values are numbers, if nobody says otherwise
+_NOTHING = "X has no column to learn from: all of them are empty or left out."
 CATEGORICAL = [StrOptions({"from_dtype"}), "array-like", None]
 
 
@@ -46,7 +40,9 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     a level, and rare levels together; above `one_hot_levels` levels it becomes the mean of the
     target by level, shrunk towards that of all rows. Dates become days since the first, points on
     circles for the times of the year, the week and the day where they vary, and the days since
-    another column of dates if there is one. Identifiers and free text are left out, with a warning.
+    another column of dates if there is one. Free text becomes up to 30 numbers: the main directions
+    of its character n-grams. Identifiers are left out with a warning, and so is free text that does
+    not help linear models to predict y.
 
     RFLAFRegressor and RFLAFClassifier do this by themselves; it is for other models.
 
@@ -160,11 +156,14 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         """
         state = self._learned(found, inputs, weights, codes=y is not None)
         x = _encoded(state["parts_"], inputs)
+        if y is not None and any(isinstance(k, CodePart | TextPart) for k in state["parts_"]):
+            classes = self._has_classes(y)
+            targets = target_matrix(y, classes)
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            keys = np.random.default_rng(seed).permutation(len(x))
+            x, fold = _with_useful_text(state, x, y, classes, weights, keys), inner_folds(keys)
         coded = _coded(state["parts_"])
         if coded is not None:
-            targets = target_matrix(y, self._has_classes(y))
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            fold = np.random.default_rng(seed).permutation(len(x)) % _FOLDS
             means = learn_means(x, coded, targets, weights, fold)
             state["means_"] = means.published()
             state["origin_"] = state["origin_"][means.origin(x.shape[1])]
@@ -182,21 +181,30 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         self._publish(state)
         return x
 
+    def with_useful_text(
+        self, x: Array, y: Array, classes: bool, weights: Array, keys: Array
+    ) -> Array:
+        """x, which `learn_columns` has made, without columns of text that do not help.
+
+        `y` are targets, or `classes`; rows that belong together share one of the `keys`.
+        """
+        return _with_useful_text(self.__dict__, x, y, classes, weights, keys)
+
     def _learned(self, found: Any, inputs: Any, weights: Array, codes: bool) -> dict[str, Any]:
         """The fitted attributes. Rows of weight zero have no part in them."""
         rows = np.flatnonzero(weights > 0)
         if not len(rows):
             raise ValueError("'sample_weight' must have a positive entry. Got only zeros.")
         if isinstance(inputs, np.ndarray):
-            parts, kinds = _learn_matrix(inputs if len(rows) == len(weights) else inputs[rows])
+            parts, kinds = matrix_parts(inputs if len(rows) == len(weights) else inputs[rows])
         else:
             if len(rows) < len(weights):
                 inputs = [column.take(rows) for column in inputs]
-            kinds = _kinds(inputs, categorical_at(found), self.categorical_features is None)
-            parts, unsure = _learn_columns(inputs, kinds, self.one_hot_levels, codes)
-            _warn(inputs, kinds, unsure)
+            kinds = kinds_of(inputs, categorical_at(found), self.categorical_features is None)
+            parts, unsure = column_parts(inputs, kinds, self.one_hot_levels, codes)
+            warn_of(inputs, kinds, unsure)
         if not parts:
-            raise ValueError("X has no column to learn from: all of them are empty or left out.")
+            raise ValueError(_NOTHING)
         state = {name: vars(found)[name] for name in NAMES if name in vars(found)}
         origin = np.concatenate([part.origin for part in parts])
         return state | {"kinds_": kinds, "parts_": parts, "origin_": origin, "means_": None}
@@ -234,6 +242,12 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     def coded(self) -> Coded | None:
         """The results that hold codes of levels; None if there are none."""
         return _coded(self.parts_) if self.means_ is None else None
+
+    @property
+    def text(self) -> NDArray[np.intp]:
+        """The results that come from free text."""
+        columns = [part.column for part in self.parts_ if isinstance(part, TextPart)]
+        return np.flatnonzero(np.isin(self.origin_, columns))
 
     def encode(self, inputs: Any) -> Array:
         """`inputs` that `opened` has made, as numbers."""
@@ -312,69 +326,40 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _learn_matrix(x: Array) -> tuple[list[Part], list[str]]:
-    empty = np.zeros(x.shape[1], bool)
-    spoilt = columns_with_missing(x)
-    empty[spoilt] = np.isnan(x[:, spoilt]).all(axis=0)
-    at = np.flatnonzero(~empty)
-    kinds = ["empty" if gone else "number" for gone in empty]
-    if not len(at):
-        return [], kinds
-    given = x if len(at) == x.shape[1] else x[:, at]
-    return [learn_numbers(given, at)], kinds
-
-
-def _kinds(columns: Sequence[Column], named: Iterable[int], refuse: bool) -> list[str]:
-    kinds = [kind_of(column) for column in columns]
-    for k in named:
-        if kinds[k] not in ("empty", "other"):
-            kinds[k] = "category"
-    if refuse and "category" in kinds:
-        name = columns[kinds.index("category")].name
-        raise ValueError(
-            f"Column {name!r} is a category, and 'categorical_features' is None. Expected "
-            "'from_dtype', or columns of numbers and dates only."
-        )
-    return kinds
-
-
-def _warn(columns: Sequence[Column], kinds: Sequence[str], unsure: list[str]) -> None:
-    """One warning for all columns of which something is not used, or not sure."""
-    gone = [explain(c, kind) for c, kind in zip(columns, kinds) if kind in LEFT_OUT]
-    lenient = [
-        explain(column, kind)
-        for column, kind in zip(columns, kinds)
-        if kind == "almost number" and len(odd_entries(column))
-    ]
-    said = []
-    if gone:
-        said.append(
-            f"{' '.join(gone)} {'They are' if len(gone) > 1 else 'It is'} left out. To keep a "
-            "column, name it in 'categorical_features' or make it a category."
-        )
-    if lenient:
-        said.append(f"{' '.join(lenient)} Non-numeric entries count as missing.")
-    if unsure:
-        said.append(f"Dates may be read in several ways. They are read so: {' '.join(unsure)}")
-    if said:
-        warnings.warn(" ".join(said), UserWarning, stacklevel=caller_level())
-
-
-def _learn_columns(
-    columns: list[Column], kinds: Sequence[str], one_hot_levels: int, codes: bool
-) -> tuple[list[Part], list[str]]:
-    """What becomes of the columns, and notes on dates that could be read in several ways."""
-
-    def of_kind(*wanted: str) -> list[int]:
-        return [k for k, kind in enumerate(kinds) if kind in wanted]
-
-    numbers, dates = of_kind("number", "boolean", "almost number"), of_kind("date")
-    parts: list[Part] = []
-    if numbers:
-        parts.append(number_part(columns, numbers, of_kind("almost number")))
-    parts += [level_part(k, columns[k], one_hot_levels, codes) for k in of_kind("category")]
-    found, unsure = date_parts(columns, dates)
-    return [*parts, *found], unsure
+def _with_useful_text(
+    state: dict[str, Any], x: Array, y: Any, classes: bool, weights: Array, keys: Array
+) -> Array:
+    """x without columns of text that do not help; the encoder's `state` forgets them too."""
+    parts, origin = state["parts_"], state["origin_"]
+    texts = [part.column for part in parts if isinstance(part, TextPart)]
+    if not texts:
+        return x
+    rows = judging_rows(weights)
+    some, weights, keys = x[rows], weights[rows], keys[rows]
+    targets = target_matrix(np.asarray(y)[rows], classes)
+    targets = targets if classes else standardised(targets, weights)
+    coded, others = _coded(parts), some[:, ~np.isin(origin, texts)]  # text comes after all others
+    if coded is not None:
+        fold = inner_folds(keys)
+        others = learn_means(others, coded, targets, weights, fold)(others, fold)
+    given = others, targets, weights, keys
+    gone = [k for k in texts if not text_helps(some[:, origin == k], *given)]
+    if not gone:
+        return x
+    unnamed = [f"x{k}" for k in range(state["n_features_in_"])]
+    names = state.get("feature_names_in_", state.get("column_labels_", unnamed))
+    warnings.warn(
+        f"Free text does not help to predict the target in column "
+        f"{', '.join(repr(str(names[k])) for k in gone)}, which is left out. {KEEP}",
+        UserWarning,
+        stacklevel=caller_level(),
+    )
+    state["parts_"] = [p for p in parts if not (isinstance(p, TextPart) and p.column in gone)]
+    if not state["parts_"]:
+        raise ValueError(_NOTHING)
+    kept = ~np.isin(origin, gone)
+    state["origin_"] = origin[kept]
+    return x[:, kept]
 
 
 def _coded(parts: Sequence[Part]) -> Coded | None:

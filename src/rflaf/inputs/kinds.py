@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ TRUTH = {"True": 1.0, "true": 1.0, "TRUE": 1.0, "False": 0.0, "false": 0.0, "FAL
 
 SAME = {"True": "1", "False": "0"}  # levels of the same meaning
 
-USED = ("number", "boolean", "category", "date", "almost number")
-LEFT_OUT = ("id", "text", "other")
+LEFT_OUT = ("id", "other")
+KEEP = "To keep a column, name it in 'categorical_features' or make it a category."
 
 
 def column_kind(values: Any) -> str:
@@ -31,9 +31,9 @@ def column_kind(values: Any) -> str:
     Returns
     -------
     str
-        "number", "boolean", "category", "date" or "almost number" (numbers with a few
-        non-numeric entries), of which an encoder makes numbers; "id", "text" or "other", which it
-        leaves out; "empty".
+        "number", "boolean", "category", "date", "text" or "almost number" (numbers with a few
+        non-numeric entries), of which an encoder makes numbers; "id" or "other", which it leaves
+        out; "empty".
 
     Notes
     -----
@@ -81,6 +81,24 @@ def kind_of(column: Column) -> str:
         # many numbers and a "?" are no category, but few ones with a letter may be
         return "almost number" if len(levels) > FEW_LEVELS and share >= 0.9 else "category"
     return "almost number" if share >= 0.5 else "text"
+
+
+def kinds_of(columns: Sequence[Column], named: Iterable[int], refuse: bool) -> list[str]:
+    """The kinds of columns, of which those that are `named` are categories.
+
+    An error if there are categories or text, and `refuse` says that there must be none.
+    """
+    kinds = [kind_of(column) for column in columns]
+    for k in named:
+        if kinds[k] not in ("empty", "other"):
+            kinds[k] = "category"
+    for column, kind in zip(columns, kinds):
+        if refuse and kind in ("category", "text"):
+            raise ValueError(
+                f"Column {column.name!r} is a {kind}, and 'categorical_features' is None. Expected "
+                "'from_dtype', or columns of numbers and dates only."
+            )
+    return kinds
 
 
 def _kind_of_numbers(column: Column, numbers: Array) -> str:
@@ -212,6 +230,25 @@ def explain(column: Column, kind: str) -> str:
             f"as {column.levels[odd[0]]!r} (does it stand for a missing value?)."
         )
     return f"Column {column.name!r} holds {_what(column)}, which are neither numbers nor strings."
+
+
+def warn_of(columns: Sequence[Column], kinds: Sequence[str], unsure: list[str]) -> None:
+    """One warning for all columns of which something is not used, or not sure."""
+    gone = [explain(c, kind) for c, kind in zip(columns, kinds) if kind in LEFT_OUT]
+    lenient = [
+        explain(column, kind)
+        for column, kind in zip(columns, kinds)
+        if kind == "almost number" and len(odd_entries(column))
+    ]
+    said = []
+    if gone:
+        said.append(f"{' '.join(gone)} {'They are' if len(gone) > 1 else 'It is'} left out. {KEEP}")
+    if lenient:
+        said.append(f"{' '.join(lenient)} Non-numeric entries count as missing.")
+    if unsure:
+        said.append(f"Dates may be read in several ways. They are read so: {' '.join(unsure)}")
+    if said:
+        warnings.warn(" ".join(said), UserWarning, stacklevel=caller_level())
 
 
 def odd_entries(column: Column) -> Array:

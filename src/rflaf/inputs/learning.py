@@ -21,6 +21,7 @@ from rflaf.inputs.parts import (
     columns_with_missing,
     phase,
 )
+from rflaf.inputs.text import text_part
 
 Array = NDArray[Any]
 
@@ -28,6 +29,37 @@ _MOST_MEASURED = 10_000  # rows that a median is taken of
 _LEAST_ROWS = 5  # that a level needs for a column of its own; fewer where the rows are few
 _MOST_LOST = 0.2  # of the rows in rare levels, where codes are possible
 _MONTHS = 3  # that dates must spread over for a place in the year to tell more than the days do
+
+
+def matrix_parts(x: Array) -> tuple[list[Part], list[str]]:
+    """What becomes of a matrix, and the kinds of its columns."""
+    empty = np.zeros(x.shape[1], bool)
+    spoilt = columns_with_missing(x)
+    empty[spoilt] = np.isnan(x[:, spoilt]).all(axis=0)
+    at = np.flatnonzero(~empty)
+    kinds = ["empty" if gone else "number" for gone in empty]
+    if not len(at):
+        return [], kinds
+    given = x if len(at) == x.shape[1] else x[:, at]
+    return [learn_numbers(given, at)], kinds
+
+
+def column_parts(
+    columns: list[Column], kinds: Sequence[str], one_hot_levels: int, codes: bool
+) -> tuple[list[Part], list[str]]:
+    """What becomes of the columns, and notes on dates that could be read in several ways."""
+
+    def of_kind(*wanted: str) -> list[int]:
+        return [k for k, kind in enumerate(kinds) if kind in wanted]
+
+    numbers, dates = of_kind("number", "boolean", "almost number"), of_kind("date")
+    parts: list[Part] = []
+    if numbers:
+        parts.append(number_part(columns, numbers, of_kind("almost number")))
+    parts += [level_part(k, columns[k], one_hot_levels, codes) for k in of_kind("category")]
+    found, unsure = date_parts(columns, dates)
+    texts = [text_part(k, columns[k]) for k in of_kind("text")]
+    return [*parts, *found, *(part for part in texts if len(part.origin))], unsure
 
 
 def learn_numbers(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rflaf.inputs.column import DAY, Column
 from rflaf.inputs.kinds import as_levels, as_numbers, as_times
+from rflaf.inputs.text import TextPart
 
 Array = NDArray[Any]
 
@@ -261,4 +262,4 @@ def phase(times: Array, circle: str) -> Array:
     return days - np.floor(days)
 
 
-Part = NumberPart | LevelPart | CodePart | DatePart
+Part = NumberPart | LevelPart | CodePart | DatePart | TextPart

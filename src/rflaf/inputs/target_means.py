@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 _LEAST_SHRINKAGE, _MOST_SHRINKAGE = 1.0, 1000.0  # rows of average weight
+_INNER = 5  # folds that means leave out, one at a time
 _SMALLEST = 5e-324  # positive number: targets that are 0 have no say in the unit
 
 
@@ -87,6 +88,11 @@ class TargetMeans:
     def published(self) -> TargetMeans:
         """The same without the means of folds, for a finished model."""
         return replace(self, of_fold={})
+
+
+def inner_folds(keys: Array) -> NDArray[np.intp]:
+    """Which part of the rows means of the target leave out for a row: its own, and its group's."""
+    return (keys % keys.dtype.type(_INNER)).astype(np.intp)
 
 
 def learn_means(

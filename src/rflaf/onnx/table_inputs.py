@@ -13,6 +13,7 @@ from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.inputs.kinds import SAME, as_levels, as_numbers
 from rflaf.inputs.opening import count_rows, opened
 from rflaf.inputs.parts import DIGITS, YEAR, CodePart, DatePart, LevelPart, NumberPart
+from rflaf.inputs.text import TextPart
 from rflaf.onnx.graph import ML_DOMAIN, Graph
 
 Array = NDArray[Any]
@@ -22,6 +23,12 @@ def column_inputs(encoder: ColumnEncoder) -> dict[int, str]:
     """What each column that is used is given as: "number", "level" or "date"."""
     found: dict[int, str] = {}
     for part in encoder.parts_:
+        if isinstance(part, TextPart):
+            raise ValueError(
+                f"Column {column_names(encoder)[part.column]!r} is free text, and ONNX has no "
+                "operator that hashes its n-grams. Leave the column out, or fit the estimator on "
+                "what ColumnEncoder.transform makes of the frame, and export that."
+            )
         if isinstance(part, NumberPart):
             found |= dict.fromkeys(part.at.tolist(), "number")
         else:
