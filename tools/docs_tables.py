@@ -352,7 +352,8 @@ def scale_billion() -> str:
     return (
         f"{table}\n\nA row takes {row_seconds * 1e6:.0f} µs on one core. Learning takes "
         f"{fixed:.0f} s on the client, for any number of rows. From about {even:,.0f} workers on, "
-        f"that is the longer part. The sums of a partition take {sums / 1e6:.0f} MB for any number of rows."
+        f"that is the longer part. The sums of a partition take {sums / 1e6:.0f} MB for any number "
+        "of rows."
     )
 
 
