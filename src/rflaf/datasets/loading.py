@@ -139,8 +139,8 @@ def _warn_if_cut(info: Info, path: Path, rows: int) -> None:
     """Warn of a text file that ends early at the end of a line: it reads like a whole table."""
     if info.n_rows is not None and rows < _WHOLE * info.n_rows:
         warnings.warn(
-            f"'{path}' gave {rows:,} rows, where the published data set has {info.n_rows:,}. "
-            "If it should be whole, it was cut: remove it and load it anew.",
+            f"'{path}' has {rows:,} rows; the published data set has {info.n_rows:,}. "
+            "If the file is truncated, delete it and load it again.",
             UserWarning,
             stacklevel=3,
         )

@@ -39,26 +39,26 @@ CATEGORICAL = [StrOptions({"from_dtype"}), "array-like", None]
 
 
 class ColumnEncoder(TransformerMixin, BaseEstimator):
-    """Numbers from the columns of a frame: categories, missing values, dates, booleans.
+    """Encode the columns of a data frame as numbers: categories, missing values, dates, booleans.
 
-    Numbers stay as they are; missing ones become the median, with a column that says so where the
-    fit had some. Booleans are 0 and 1. A category becomes one-hot columns, with missing values as
-    a level, and rare levels together; above `one_hot_levels` levels it becomes the mean of the
-    target by level, shrunk towards that of all rows. Dates become days since the first, points on
-    circles for the times of the year, the week and the day where they vary, and the days since
-    another column of dates if there is one. Identifiers and free text are left out, with a warning.
+    Missing numbers become the median, with an indicator column if the fit had some. Booleans are 0
+    and 1. Categories become one-hot columns, with missing values as a level and rare levels merged;
+    with more than `one_hot_levels` levels they become the mean of the target by level, shrunk
+    towards the overall mean. Dates become days since the earliest, sine and cosine of the time of
+    year, week and day where they vary, and the days between date columns. Identifiers and free text
+    are ignored, with a warning.
 
-    RFLAFRegressor and RFLAFClassifier do this by themselves; it is for other models.
+    RFLAFRegressor and RFLAFClassifier do this themselves; it is for other models.
 
     Parameters
     ----------
     categorical_features : "from_dtype", array-like or None
-        Which columns are categories. "from_dtype": those of a type for categories, and strings
-        that repeat. Names, numbers or a mask of columns: these, whatever they hold, besides those.
-        None: no column; strings other than dates are refused.
+        Categorical columns. "from_dtype": those with a categorical type, and strings that repeat.
+        Names, positions or a mask: these columns as well. None: no column; strings other than dates
+        raise an error.
     one_hot_levels : int
-        The largest number of levels with one-hot columns. A level is rare below five rows; below a
-        fortieth of the rows, where they are fewer than 200.
+        The largest number of levels that is one-hot encoded. A level is rare with fewer than five
+        rows; in tables of fewer than 200 rows, with less than a fortieth of them.
     target_type : {"auto", "classes", "numbers"}
         What y is, for means by level. "auto": classes, unless it contains non-integers or more
         than 20 different numbers.
@@ -70,21 +70,20 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     kinds_ : list of str
         The kind of each column, see `column_kind`.
     parts_ : list
-        What becomes of the columns.
+        The fitted encodings.
     means_ : TargetMeans or None
-        The means of the target by level that take the place of codes, after the other results.
+        The means of the target by level.
     origin_ : array of int
-        The column that each of the results comes from.
+        The column that each output comes from.
     n_features_in_, feature_names_in_, column_labels_
         Of the fit; names if they were strings, else labels, as text.
 
     Notes
     -----
-    `fit_transform` gives a row means of the target over other rows only: those outside its fold,
-    of five. `transform` gives means over all rows of the fit. Rows of weight zero have no part in
-    anything that is learned. In a column that had no missing value
-    in the fit, one counts as the median, or as a rare level. A level that the fit has not seen
-    counts as a rare one; without rare ones all its columns are zero. Its mean is that of all rows.
+    `fit_transform` uses target means over the rows outside a row's own fold, of five; `transform`
+    uses means over all training rows. Rows of weight zero are not used. In a column that had no
+    missing value in the fit, one counts as the median, or as a rare level. An unknown level counts
+    as a rare one; without rare ones all its columns are zero. Its target mean is the overall mean.
 
     Examples
     --------
@@ -196,7 +195,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             parts, unsure = _learn_columns(inputs, kinds, self.one_hot_levels, codes)
             _warn(inputs, kinds, unsure)
         if not parts:
-            raise ValueError("X has no column to learn from: all of them are empty or left out.")
+            raise ValueError("X has no usable column: all of them are empty or ignored.")
         state = {name: vars(found)[name] for name in NAMES if name in vars(found)}
         origin = np.concatenate([part.origin for part in parts])
         return state | {"kinds_": kinds, "parts_": parts, "origin_": origin, "means_": None}
@@ -273,7 +272,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             if self.kinds_[j] not in ("empty", "id"):  # which predictions do not depend on
                 names = getattr(self, "feature_names_in_", range(self.n_features_in_))
                 raise ValueError(
-                    "'monotonic_cst' takes columns of numbers. Got one for column "
+                    "'monotonic_cst' takes numeric columns. Got one for column "
                     f"{names[j]!r}, a {self.kinds_[j]}."
                 )
         return found

@@ -159,7 +159,7 @@ def as_times(column: Column, orders: Mapping[str, str], zone: str) -> Array:
     if aware.any() if not zone else (np.isnan(utc) & ~np.isnan(times)).any():
         warnings.warn(
             f"Column {column.name!r} has times with a time zone and times without one, here or in "
-            "the fit. They are taken as times of one clock.",
+            "the fit. Local times are used as they are.",
             UserWarning,
             stacklevel=caller_level(),
         )

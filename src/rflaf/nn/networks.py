@@ -251,7 +251,7 @@ class RFLAF(TwoLayerNetwork):
             self._warned = True
             warnings.warn(
                 f"{share:.0%} of the projected inputs lie outside the grid "
-                f"[{low:g}, {high:g}], where the activation can be shaped. A smaller 'input_scale' "
+                f"[{low:g}, {high:g}], where the activation is learned. A smaller 'input_scale' "
                 "or a wider 'grid' with more 'n_basis' may help.",
                 UserWarning,
                 stacklevel=caller_level(),

@@ -234,7 +234,7 @@ def test_errors(regression):
         train(RFLAF(2, 20, 3), (X, torch.full((700,), 4)))
     with pytest.raises(ValueError, match=r"one of: published, corrected. Got 'right'"):
         train(RFLAF(2, 20), regression, "right")
-    with pytest.raises(ValueError, match="judged on test data"):
+    with pytest.raises(ValueError, match="needs test data"):
         train(RFLAF(2, 20), (X, y), "published")
     with pytest.raises(ValueError, match="as many rows"):
         train(RFLAF(2, 20), (X, y[:-1]))
