@@ -236,7 +236,7 @@ def check_classes(classes: Any, found: Array) -> None:
     given, there = set(np.unique(classes).tolist()), set(found.tolist())
     if given != there:
         raise ValueError(
-            "The rows of the first call of partial_fit must include all 'classes'. They have "
+            "'classes' must be the classes in the rows of the first partial_fit, "
             f"{_listed(there)}. Got {_listed(given)}."
         )
 

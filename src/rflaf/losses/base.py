@@ -144,7 +144,7 @@ class Loss(ABC):
         return np.asarray(y, np.float64).reshape(len(y), -1) - prediction.reshape(len(y), -1)
 
     def moved(self, scores: Array, by: Array) -> Array:
-        """Change of predictions for a small change of the model's scores, n × C."""
+        """Change of predictions if the model's scores change `by` a little, n × C."""
         return by
 
     def quality(self, y: Array, prediction: Array, weights: Array | None) -> float:

@@ -173,7 +173,7 @@ class Quantile(Robust):
         return shape.moved(-float(shape.quantile(np.array(self.quantile))))
 
     def quality(self, y: Array, prediction: Array, weights: Array | None) -> float:
-        """D²: one minus the pinball loss relative to that of the best constants."""
+        """D²: one minus the pinball loss of a `prediction` relative to the best constants."""
         columns = prediction.reshape(len(prediction), -1).T
         parts = [
             d2_pinball_score(y, column, sample_weight=weights, alpha=level)
