@@ -26,7 +26,7 @@ PARTS = {
 
 
 def code(name: str) -> str:
-    """Digest of the code that results/NAME.json measures, without its docstrings and comments."""
+    """Digest of the code that results/NAME.json measures, without comments and messages."""
     parts = "".join(_part(part) for part in PARTS.get(name, FIT))
     return hashlib.sha256(parts.encode()).hexdigest()[:12]
 
@@ -53,17 +53,16 @@ def _part(name: str) -> str:
 def _shape(node: Any) -> Any:
     """A syntax tree as tuples that are the same in all versions of Python."""
     if isinstance(node, list):
-        return [_shape(each) for each in node if not _is_text(each)]
+        return [_shape(each) for each in node if not _is_for_people(each)]
     if not isinstance(node, ast.AST):
         return node
     fields = [(name, _shape(value)) for name, value in ast.iter_fields(node)]
     return type(node).__name__, [pair for pair in fields if pair[1] not in (None, [])]
 
 
-def _is_text(node: Any) -> bool:
-    """Whether a statement is a docstring."""
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+def _is_for_people(node: Any) -> bool:
+    """Whether a statement is a docstring, an error or a warning."""
+    if not isinstance(node, ast.Expr):
+        return isinstance(node, ast.Raise)
+    call = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "warnings.warn"
+    return call or isinstance(node.value, ast.Constant)

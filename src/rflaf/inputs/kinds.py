@@ -1,4 +1,4 @@
-"""What kind of values a column holds, and the values as those of a kind."""
+"""The kind of a column, and its values converted to that kind."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ def column_kind(values: Any) -> str:
     -------
     str
         "number", "boolean", "category", "date" or "almost number" (numbers with a few
-        non-numeric entries), of which an encoder makes numbers; "id", "text" or "other", which it
-        leaves out; "empty".
+        non-numeric entries), which are encoded; "id", "text", "other" or "empty", which are not.
 
     Notes
     -----
