@@ -372,6 +372,7 @@ TABLES = {
     "networks": networks,
     "theory_series": theory_series,
     "tables": many_tables,
+    "tables_note": lambda: measured_on("tables"),
     "ablation": ablation,
     "few": few,
     "honesty": honesty,
