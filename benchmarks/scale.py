@@ -168,10 +168,9 @@ def measure_dask(folder: Path, workers: int) -> dict[str, Any]:
         sums = DaskRFLAFRegressor(**MODEL, max_iter=0).fit(X, y)
         passes = time.perf_counter() - start
     assert sums.output_weights_.shape == model.output_weights_.shape
+    rows, plural = f"{DASK_ROWS:.0e}".replace("e+0", "e"), "s" * (workers > 1)
     return {
-        "what": f"fit of {DASK_ROWS:.0e} rows with Dask, {workers} worker(s) of one thread".replace(
-            "e+0", "e"
-        ),
+        "what": f"fit of {rows} rows with Dask, {workers} worker{plural} of one thread",
         "figure": DASK_ROWS / seconds,
         "unit": "rows/s",
         "target": "none",

@@ -67,9 +67,9 @@ def coverage_rows(name: str, split: Split) -> list[dict[str, Any]]:
     return [
         {"what": f"{name}: coverage of 90 % intervals", "figure": 100 * float(inside.mean()),
          "unit": "%", "target": "88 to 92"},
-        {"what": f"{name}: coverage in the worst quarter of predictions",
+        {"what": f"{name}: lowest coverage in a quarter of the predictions",
          "figure": 100 * min(shares), "unit": "%", "target": ">= 85"},
-        {"what": f"{name}: coverage in the best quarter of predictions",
+        {"what": f"{name}: highest coverage in a quarter of the predictions",
          "figure": 100 * max(shares), "unit": "%", "target": "<= 95"},
     ]  # fmt: skip
 
