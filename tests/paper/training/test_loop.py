@@ -195,7 +195,7 @@ def test_a_damaged_checkpoint_names_its_file(damage, regression, tmp_path):
         RFLAF(2, 20, input_scale=None, seed=0), regression, "published", epochs=1, checkpoint=path
     )
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(ValueError, match=r"checkpoint '.*run\.pt' is damaged .* Remove it"):
+    with pytest.raises(ValueError, match=r"checkpoint '.*run\.pt' is damaged .* Delete it"):
         train(
             RFLAF(2, 20, input_scale=None, seed=0),
             regression,
