@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from operator import itemgetter
@@ -13,6 +14,9 @@ from rflaf.paper.environment import machine as processor
 from rflaf.paper.environment import today, versions
 
 RESULTS = Path(__file__).parent / "results"
+sys.path.append(str(RESULTS.parent.parent / "tools"))
+
+from measured import code, commit  # noqa: E402  # in another folder
 
 
 def best_seconds(*functions: Callable[[], Any], repeats: int = 7) -> list[float]:
@@ -35,7 +39,7 @@ def machine() -> dict[str, Any]:
 
 
 def written(name: str) -> list[dict[str, Any]]:
-    """The rows that results/NAME.json has, each with the date it was measured; none without it."""
+    """The rows of results/NAME.json, each with the date it was measured; none without the file."""
     path = RESULTS / f"{name}.json"
     if not path.exists():
         return []
@@ -47,10 +51,11 @@ def write(name: str, rows: list[dict[str, Any]], replace: str | tuple[str, ...] 
     """Write rows and machine to results/NAME.json, by way of a temporary file.
 
     With `replace`, earlier rows that differ from all new ones in that key (or those keys) are kept,
-    with their date, and the new ones take the places of those they replace.
+    with their date and commit, and the new ones take the places of those they replace.
     """
     path = RESULTS / f"{name}.json"
-    rows = [{"date": today(), **row} for row in rows]
+    state = {"date": today(), "commit": commit(), "code": code(name)}
+    rows = [{**state, **row} for row in rows]
     if replace:
         key = itemgetter(replace) if isinstance(replace, str) else itemgetter(*replace)
         groups: dict[Any, list[dict[str, Any]]] = {}

@@ -53,10 +53,10 @@ def main() -> None:
     interrupts = sum(run(CHILD, 7, SECONDS)[:3])
     rows = [
         row(f"{FILES:,} mutated model files: refused", 100 * refused / FILES, "%"),
-        row("those still a model, and loaded as one", 100 * loaded / FILES, "%"),
+        row("still a valid model, and loaded", 100 * loaded / FILES, "%"),
         row("longest load of one", 1000 * longest, "ms", "< 10000"),
-        row("memory over that of loading a whole file", grown, "MB", "< 200"),
-        row(f"interrupts in {SECONDS} s of fits: estimators left whole", interrupts, "", ">= 50"),
+        row("extra memory compared with an intact file", grown, "MB", "< 200"),
+        row(f"interrupts in {SECONDS} s of fits: estimators left intact", interrupts, "", ">= 50"),
     ]
     show(rows)
     write("attacks", rows)

@@ -140,12 +140,14 @@ def small_rows() -> list[Row]:
     linear = RidgeCV(np.logspace(-3, 3, 13)).fit(x[fit], y[fit]).score(x[test], y[test])
     rows = [
         row("1,500 × 50 rows, default parameters: fit", seconds, "s", "< 2"),
-        row("linear data: R² short of RidgeCV's", linear - ours, "", "<= 0.005", r2=ours),
+        row("linear data: R² of RidgeCV minus ours", linear - ours, "", "<= 0.005", r2=ours),
     ]
     x, y = make_friedman1(2000, noise=1.0, random_state=0)
     ours = fitted(RFLAFRegressor(random_state=0), x[fit], y[fit])[0].score(x[test], y[test])
     fourier = tuned_fourier(x[fit], y[fit], 1000)[0].score(x[test], y[test])
-    rows.append(row("friedman1: R² above tuned RBFSampler + Ridge", ours - fourier, "", ">= 0"))
+    rows.append(
+        row("friedman1: R² minus that of tuned RBFSampler + Ridge", ours - fourier, "", ">= 0")
+    )
     return rows
 
 
@@ -158,7 +160,7 @@ def prediction_rows() -> list[Row]:
         x32[:4000], y[:4000]
     )
     slow, fast = best_seconds(lambda: theirs.predict(x32), lambda: ours.predict(x32), repeats=9)
-    what = "predict: times the rows a second of RBFSampler + Ridge"
+    what = "predict: throughput relative to RBFSampler + Ridge"
     return [row(what, slow / fast, "×", ">= 3", rows_per_second=len(x) / fast)]
 
 

@@ -155,19 +155,19 @@ def measure_table(name: str, before: str) -> list[dict[str, Any]]:
     loss = {label: statistics.mean(each[label]["loss"] for each in runs) for label in who}
     text = f"{name}, {len(rows[0]):,} rows"
     found = [
-        {"what": f"{text}: seconds of a fit", "figure": best["now"], "unit": "s", "target": "",
+        {"what": f"{text}: fit time", "figure": best["now"], "unit": "s", "target": "",
          "loss": loss["now"], "seeds": repeats},
-        {"what": f"{text}: times as fast as b4040f8", "figure": best["before"] / best["now"],
+        {"what": f"{text}: speed relative to b4040f8", "figure": best["before"] / best["now"],
          "unit": "×", "target": "", "seconds_before": best["before"]},
-        {"what": f"{text}: loss over that of b4040f8", "figure": loss["now"] / loss["before"],
+        {"what": f"{text}: loss relative to b4040f8", "figure": loss["now"] / loss["before"],
          "unit": "×", "target": "", "loss_before": loss["before"]},
     ]  # fmt: skip
     for peer in ("lightgbm", "mlp"):
         if peer in who:
             found += [
-                {"what": f"{text}: seconds over those of {peer}", "unit": "×", "target": "",
+                {"what": f"{text}: time relative to {peer}", "unit": "×", "target": "",
                  "figure": best["now"] / best[peer], "seconds_peer": best[peer]},
-                {"what": f"{text}: loss over that of {peer}", "unit": "×", "target": "",
+                {"what": f"{text}: loss relative to {peer}", "unit": "×", "target": "",
                  "figure": loss["now"] / loss[peer], "loss_peer": loss[peer]},
             ]  # fmt: skip
     return found
@@ -185,7 +185,7 @@ def measure_busy() -> list[dict[str, Any]]:
         finally:
             for each in loops:
                 each.kill()
-    what = "phoneme: seconds beside two loops per core over those on an idle machine"
+    what = "phoneme: time with two busy loops per core, relative to an idle machine"
     return [{"what": what, "figure": busy / idle, "unit": "×", "target": "<= 3.5"}]
 
 
@@ -195,9 +195,9 @@ def measure_threads() -> list[dict[str, Any]]:
     for name in ("small", "house_8L"):
         with stored(TABLES[name][0]()) as data:
             runs = [[run("rflaf", NOW, data, {"n_jobs": k}) for k in (1, 2)] for _ in range(3)]
-        for key, target in (("processor", "<= 1.2"), ("seconds", "")):
+        for key, title, target in (("processor", "CPU time", "<= 1.2"), ("seconds", "time", "")):
             one, two = (min(side[key] for side in sides) for sides in zip(*runs))
-            what = f"{name}: {key} {'' if key == 'seconds' else 'seconds '}on 2 threads over 1"
+            what = f"{name}: {title} on 2 threads relative to 1"
             found.append({"what": what, "figure": two / one, "unit": "×", "target": target})
     return found
 
@@ -224,7 +224,7 @@ def measure_learning() -> list[dict[str, Any]]:
     with stored(make()) as data:
         runs = [run("rflaf", NOW, data, given, WATCH_LEARNING) for _ in range(3)]
     figure = min(each["learning"] / (each["seconds"] - each["learning"]) for each in runs)
-    what = "protein, M = 3000: seconds of learning over those of the last solve"
+    what = "protein, M = 3000: time of learning relative to the last solve"
     return [{"what": what, "figure": figure, "unit": "×", "target": "<= 1.5"}]
 
 

@@ -98,12 +98,12 @@ def speed(data: Data, repeats: int) -> list[dict[str, Any]]:
     best = epoch_seconds(models, data, repeats)
     dense = {cells: dense_epoch_seconds(cells, data) for cells in (16, 32, 128)}
     rows: list[dict[str, Any]] = [
-        {"what": f"an epoch of {name}", "figure": seconds, "unit": "s", "target": "none"}
+        {"what": f"epoch of {name}", "figure": seconds, "unit": "s", "target": "none"}
         for name, seconds in best.items()
     ]
     for cells, target in {16: 8, 32: 35, 128: 150}.items():
         seconds = dense[cells]
-        what = f"an epoch of dense RBF-{cells} (from {DENSE_BATCHES} batches)"
+        what = f"epoch of dense RBF-{cells} (from {DENSE_BATCHES} batches)"
         rows.append({"what": what, "figure": seconds, "unit": "s", "target": "none"})
         figure = seconds / best[f"RFLAF RBF-{cells}"]
         what = f"dense RBF-{cells} / RFLAF RBF-{cells}"
@@ -139,7 +139,7 @@ def pykan_rows(ours: float, data: Data) -> list[dict[str, Any]]:
     model = PyKAN(shape, grid=16, k=3, seed=0, auto_save=False, symbolic_enabled=False)
     batches = -(-len(data.X_train) // 128)
     seconds = min(steps(model, data.X_train[:1024], data.y_train[:1024, None])) * batches
-    what = "an epoch of pykan, 187 hidden (from 8 batches)"
+    what = "epoch of pykan, 187 hidden (from 8 batches)"
     return [
         {"what": what, "figure": seconds, "unit": "s", "target": "none"},
         {"what": "pykan / KAN", "figure": seconds / ours, "unit": "x", "target": ">= 3"},

@@ -168,10 +168,9 @@ def measure_dask(folder: Path, workers: int) -> dict[str, Any]:
         sums = DaskRFLAFRegressor(**MODEL, max_iter=0).fit(X, y)
         passes = time.perf_counter() - start
     assert sums.output_weights_.shape == model.output_weights_.shape
+    rows, plural = f"{DASK_ROWS:.0e}".replace("e+0", "e"), "s" * (workers > 1)
     return {
-        "what": f"fit of {DASK_ROWS:.0e} rows, Dask, {workers} worker(s) of one thread".replace(
-            "e+0", "e"
-        ),
+        "what": f"fit of {rows} rows with Dask, {workers} worker{plural} of one thread",
         "figure": DASK_ROWS / seconds,
         "unit": "rows/s",
         "target": "none",
@@ -202,7 +201,7 @@ def measure_machine() -> dict[str, Any]:
             each = [max(pool.map(multiply, range(count), chunksize=1)) for _ in range(5)]
         best[count] = min(each)
     return {
-        "what": "two processes of matrix products over one",
+        "what": "matrix products: two processes relative to one",
         "figure": 2 * best[1] / best[2],
         "unit": "×",
         "target": "none",
@@ -222,7 +221,7 @@ def derived(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         peaks = [row["peak_bytes"] for row in disk if row["n"] > 200_000]
         found += [
             (
-                "slope of log time in log n without learning, the two largest",
+                "slope of log time against log n without learning, two largest sizes",
                 float(slope),
                 "",
                 "<= 1.05",
@@ -230,12 +229,12 @@ def derived(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             ("peak memory of the largest", most["peak_bytes"] / 1e6, "MB", "none"),
         ]
         if len(peaks) > 1:
-            what = "peak memory: largest over smallest, where the sample is not all"
+            what = "peak memory: largest relative to smallest size above the sample's"
             found.append((what, max(peaks) / min(peaks), "×", "<= 1.1"))
     dask = {row["workers"]: row for row in rows if row.get("kind") == "dask"}
     if len(dask) == 2:
         key = "seconds_without_learning"
-        what = "two Dask workers over one, without learning"
+        what = "two Dask workers relative to one, without learning"
         found.append((what, dask[1][key] / dask[2][key], "×", "none"))
     names = ("what", "figure", "unit", "target")
     return [dict(zip(names, row)) for row in found]

@@ -41,7 +41,7 @@ def timed(what: str, n: int, call: Call, target: str = "none", repeats: int = 7)
     X, Y = np.random.default_rng(0).standard_normal((2, n, COLUMNS))
     seconds, reference = best_seconds(lambda: call(X, Y), lambda: rbf_kernel(X), repeats=repeats)
     return {
-        "what": f"{what}, {n} × {n}: time over that of rbf_kernel",
+        "what": f"{what}, {n} × {n}: time relative to rbf_kernel",
         "figure": seconds / reference,
         "unit": "×",
         "target": target,

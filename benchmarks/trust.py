@@ -65,11 +65,11 @@ def coverage_rows(name: str, split: Split) -> list[dict[str, Any]]:
     quarter = np.searchsorted(np.quantile(middle, [0.25, 0.5, 0.75]), middle)
     shares = [float(inside[quarter == k].mean()) for k in range(4)]
     return [
-        {"what": f"{name}: coverage of intervals of 90 %", "figure": 100 * float(inside.mean()),
+        {"what": f"{name}: coverage of 90 % intervals", "figure": 100 * float(inside.mean()),
          "unit": "%", "target": "88 to 92"},
-        {"what": f"{name}: the quarter of predictions with the least coverage",
+        {"what": f"{name}: lowest coverage in a quarter of the predictions",
          "figure": 100 * min(shares), "unit": "%", "target": ">= 85"},
-        {"what": f"{name}: the quarter of predictions with the most coverage",
+        {"what": f"{name}: highest coverage in a quarter of the predictions",
          "figure": 100 * max(shares), "unit": "%", "target": "<= 95"},
     ]  # fmt: skip
 

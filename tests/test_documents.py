@@ -97,6 +97,15 @@ def test_nothing_is_said_to_be_where_it_is_not(document):
     assert "github.com/rflaf" not in text
 
 
+@pytest.mark.parametrize("document", TEXTS)
+def test_words_that_make_a_reader_stop(document):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    odd = (
+        r"\bgaps?\b|\btold\b|\bof (?:no )?account\b|for want of|had for nothing|\banew\b|one's own"
+    )
+    assert re.findall(odd, text) == []
+
+
 def test_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 

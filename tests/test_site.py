@@ -75,3 +75,28 @@ def test_names_that_are_not_explained_are_found(docs_reference, tmp_path, monkey
         "rflaf.part.bare has no docstring",
         "rflaf.part.partly does not explain untold",
     ]
+
+
+def test_tables_say_when_the_measured_code_has_changed(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    tables = importlib.import_module("docs_tables")
+    measured = importlib.import_module("measured")
+    source = tmp_path / "src"
+    (source / "theory").mkdir(parents=True)
+    for path in ("bases.py", "kernels.py", "theory/a.py"):
+        (source / path).write_text("def f(x):\n    return x\n")
+    monkeypatch.setattr(measured, "SOURCE", source)
+    monkeypatch.setitem(measured.PARTS, "theory", ("bases.py", "kernels.py", "theory"))
+    machine = {"cores": 2, "processor": "P", "rflaf": "1.0", "date": "2026-01-01"}
+    row = {"commit": "abc1234", "code": measured.code("theory")}
+    monkeypatch.setattr(tables, "load", lambda name: {"machine": machine, "rows": [row]})
+    note = "Measured 2026-01-01 with rflaf 1.0 (commit abc1234) on 2 cores of P."
+    for body, changed in (
+        ('def f(x):\n    """The same."""\n    return x  # as before\n', False),
+        ("def f(x):\n    return x + 1\n", True),
+    ):
+        (source / "theory" / "a.py").write_text(body)
+        measured._part.cache_clear()
+        said = tables.measured_on("theory")
+        assert said == note + " The code that it measures has changed since." * changed
+    measured._part.cache_clear()

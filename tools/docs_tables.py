@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from measured import code
 from standings import NAMES, standings
 
 from rflaf.paper.curves import sort_out
@@ -39,28 +40,38 @@ def markdown(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def measured_on(result: dict[str, Any]) -> str:
-    machine = result["machine"]
-    dates = sorted({row.get("date", machine["date"]) for row in result["rows"]})
+def measured_on(name: str) -> str:
+    """When, where and with which version; and whether the code that it measures has changed."""
+    result = load(name)
+    machine, rows = result["machine"], result["rows"]
+    dates = sorted({row.get("date", machine["date"]) for row in rows})
     when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
-    return f"Measured {when} on {machine['cores']} cores of {machine['processor']}."
+    commits = ", ".join(sorted({row["commit"] for row in rows if row.get("commit")}))
+    version = f"rflaf {machine['rflaf']}" + (f" (commit {commits})" if commits else "")
+    changed = {row.get("code") for row in rows} != {code(name)}
+    return (
+        f"Measured {when} with {version} on {machine['cores']} cores of {machine['processor']}."
+        + " The code that it measures has changed since." * changed
+    )
 
 
 def figures(name: str, targets: bool = False) -> str:
-    """What a benchmark measured; for benchmarks/README.md beside what it should reach."""
+    """What a benchmark measured; for benchmarks/README.md also the targets."""
     result = load(name)
     shown = [row for row in result["rows"] if "series" not in row]
+    if not targets:  # an earlier commit of ours is a matter of benchmarks/README.md
+        shown = [row for row in shown if "b4040f8" not in row["what"]]
     rows = [[row["what"], f"{row['figure']:.3g} {row['unit']}".strip()] for row in shown]
     header = ["", "figure"]
     if targets:
         header.append("target")
         for cells, row in zip(rows, shown):
             cells.append(row["target"].replace("none", ""))
-    return markdown(header, rows) + f"\n\n{measured_on(result)}"
+    return markdown(header, rows) + f"\n\n{measured_on(name)}"
 
 
 def many_tables() -> str:
-    """Ranks, losses over the best and seconds of all models, for regression and for classes."""
+    """Ranks, relative losses and fit times of all models, for regression and classification."""
     lines = [
         [
             f"{title}, {each.tables} tables",
@@ -69,16 +80,16 @@ def many_tables() -> str:
             f"{each.over_best:.2f}",
             f"{each.seconds:.2g} s",
         ]
-        for title, classes in (("regression", False), ("classes", True))
+        for title, classes in (("regression", False), ("classification", True))
         for each in standings(classes)
     ]
-    header = ["", "model", "mean rank", "loss over best", "fit"]
-    note = "Models of other packages were measured apart, two threads each."
-    return markdown(header, lines) + f"\n\n{measured_on(load('tables'))} {note}"
+    header = ["", "model", "mean rank", "loss relative to the best", "fit time"]
+    note = "Models of other packages were run separately, with two threads each."
+    return markdown(header, lines) + f"\n\n{measured_on('tables')} {note}"
 
 
 def fit_seconds() -> str:
-    """How long fits with the defaults took on real tables, by their number of rows."""
+    """Fit times with the defaults on real tables, by number of rows."""
     result = load("tables")
     ours = [row for row in result["rows"] if row["model"] == "rflaf"]
     lines = []
@@ -93,30 +104,31 @@ def fit_seconds() -> str:
             time = f"{row['seconds']:.0f} s"
             lines.append([f"{row['n']:,}, from disk, one thread", "1", time, time])
     header = ["rows", "tables", "median", "longest"]
-    return markdown(header, lines) + f"\n\n{measured_on(result)}"
+    return markdown(header, lines) + f"\n\n{measured_on('tables')}"
 
 
 def ablation() -> str:
-    """Losses without each part of the default fit, over those of the whole."""
+    """Losses without each part of the default fit, relative to the whole."""
     result = load("ablation")
     rows = [
         [row["what"], f"{row['figure']:.3f}", f"{row['worse']} of {row['tables']}"]
         for row in result["rows"]
     ]
-    return markdown(["", "loss over the whole's", "worse on"], rows) + f"\n\n{measured_on(result)}"
+    return markdown(["", "relative loss", "worse on"], rows) + f"\n\n{measured_on('ablation')}"
 
 
 def few() -> str:
-    """Losses on tables thinned to few rows, beside models that suit so few."""
+    """Losses on tables reduced to few rows, next to models that suit so few."""
     result = load("few")
     rows = result["rows"]
+    titles = {"numbers": "regression", "classes": "classification"}
     models = list(dict.fromkeys(row["model"] for row in rows))
     losses = {(row["task"], row["rows"], row["model"]): f"{row['figure']:.3f}" for row in rows}
     lines = [
-        [task, str(n), *(losses[task, n, model] for model in models)]
+        [titles[task], str(n), *(losses[task, n, model] for model in models)]
         for task, n in dict.fromkeys((row["task"], row["rows"]) for row in rows)
     ]
-    return markdown(["", "rows", *models], lines) + f"\n\n{measured_on(result)}"
+    return markdown(["", "rows", *models], lines) + f"\n\n{measured_on('few')}"
 
 
 def honesty() -> str:
@@ -127,25 +139,25 @@ def honesty() -> str:
         for row in result["rows"]
     ]
     header = ["", "`oof_score_` minus the score on new rows", "tables"]
-    return markdown(header, rows) + f"\n\n{measured_on(result)}"
+    return markdown(header, rows) + f"\n\n{measured_on('honesty')}"
 
 
 def outside() -> str:
-    """Beyond the rows of a fit: each table and each known function."""
+    """Errors outside the range of the training rows: each table and each known function."""
     result = load("outside")
-    texts = {"find": "table", "check": "table, second half", "known": "function"}
+    texts = {"find": "table", "check": "table, held back", "known": "function"}
     rows = [
         [texts[row["group"]], row["name"]]
         + [f"{row[name]:.3f}" for name in ("error", "boosting", "ridge")]
         + [f"{row['covered']:.0%}"]
         for row in result["rows"]
     ]
-    header = ["", "", "rflaf", "boosting", "ridge", "in 90 % intervals"]
-    return markdown(header, rows) + "\n\n" + measured_on(result)
+    header = ["", "", "rflaf", "boosting", "ridge", "coverage of 90 % intervals"]
+    return markdown(header, rows) + "\n\n" + measured_on("outside")
 
 
 def uncertainty() -> str:
-    """Predictive distributions on the standard splits, beside the best published figures."""
+    """Predictive distributions on the standard splits, next to the best published figures."""
     result = load("uncertainty")
     rows = [
         [row["set"], row["model"], str(row["splits"])]
@@ -153,12 +165,12 @@ def uncertainty() -> str:
         + [f"{row['coverage']:.1%}", f"{row['crps']:.3g}"]
         for row in result["rows"]
     ]
-    header = ["set", "model", "splits", "NLL (published)", "RMSE (published)", "inside", "CRPS"]
-    return markdown(header, rows) + "\n\n" + measured_on(result)
+    header = ["set", "model", "splits", "NLL (published)", "RMSE (published)", "coverage", "CRPS"]
+    return markdown(header, rows) + "\n\n" + measured_on("uncertainty")
 
 
 def rules_tried() -> str:
-    """Losses and times with another value of a rule, over those with its own."""
+    """Losses and times with another value of a rule, relative to its own value."""
     result = load("rules")
     rows = [
         [
@@ -172,8 +184,8 @@ def rules_tried() -> str:
         ]
         for row in sorted(result["rows"], key=lambda row: (row["rule"], row["value"]))
     ]
-    header = ["rule", "is", "tried", "loss", "processor time", "worse on", "half"]
-    return markdown(header, rows) + f"\n\n{measured_on(result)}"
+    header = ["rule", "value", "tried", "relative loss", "relative CPU time", "worse on", "half"]
+    return markdown(header, rows) + f"\n\n{measured_on('rules')}"
 
 
 def theory_series() -> str:
@@ -201,7 +213,7 @@ def nn_accuracy() -> str:
     variance = next(r["target_variance"] for r in result["rows"] if "target_variance" in r)
     note = f"The variance of protein's target is {variance:.3f} on the test rows."
     table = markdown(["", "test loss", "accuracy"], rows)
-    return f"{table}\n\n{note} {measured_on(result)}"
+    return f"{table}\n\n{note} {measured_on('nn_accuracy')}"
 
 
 def networks() -> str:
@@ -223,7 +235,7 @@ def networks() -> str:
         for data, row in firsts.items()
     ]
     table = markdown(["", *(", ".join(column) for column in columns)], rows)
-    return f"{table}\n\n{' '.join(notes)} {measured_on(result)}"
+    return f"{table}\n\n{' '.join(notes)} {measured_on('networks')}"
 
 
 def _spread(row: dict[str, Any]) -> str:
@@ -283,13 +295,13 @@ def scale() -> str:
     ]
     header = [
         "rows",
-        "fit, seconds",
-        "without learning",
+        "fit time (s)",
+        "without learning (s)",
         "rows per second",
-        "predicted per second",
-        "peak memory, MB",
+        "predictions per second",
+        "peak memory (MB)",
     ]
-    return f"{markdown(header, rows)}\n\n{measured_on(result)}"
+    return f"{markdown(header, rows)}\n\n{measured_on('scale')}"
 
 
 def scale_figures() -> str:
@@ -329,19 +341,19 @@ def scale_billion() -> str:
     table = markdown(
         [
             "workers",
-            "passes, hours",
-            "whole fit, hours",
-            "sums moved at most, GB",
-            "read by each, GB",
+            "passes (h)",
+            "whole fit (h)",
+            "sums sent, at most (GB)",
+            "read by each (GB)",
         ],
         rows,
     )
     even = n * row_seconds / max(fixed, 1e-9)
     return (
-        f"{table}\n\nA row takes {row_seconds * 1e6:.0f} µs of one core, and what does not grow "
-        f"with the rows (learning, on the client) {fixed:.0f} s. From about {even:,.0f} workers "
-        "on, the client's part is the longer one. "
-        f"A partition's sums are {sums / 1e6:.0f} MB for any number of rows."
+        f"{table}\n\nA row takes {row_seconds * 1e6:.0f} µs on one core. Learning takes "
+        f"{fixed:.0f} s on the client, for any number of rows. From about {even:,.0f} workers on, "
+        f"that is the longer part. The sums of a partition take {sums / 1e6:.0f} MB for any number "
+        "of rows."
     )
 
 
@@ -360,6 +372,7 @@ TABLES = {
     "networks": networks,
     "theory_series": theory_series,
     "tables": many_tables,
+    "tables_note": lambda: measured_on("tables"),
     "ablation": ablation,
     "few": few,
     "honesty": honesty,
@@ -386,7 +399,7 @@ def main() -> int:
             if "--check" not in sys.argv:
                 path.write_text(new, encoding="utf-8")
     if stale and "--check" in sys.argv:
-        print(f"not as the results have it: {', '.join(stale)}. Run `make docs-tables`.")
+        print(f"out of date: {', '.join(stale)}. Run `make docs-tables`.")
         return 1
     return 0
 

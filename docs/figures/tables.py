@@ -41,7 +41,7 @@ def panel(ax, title, found):
             fontweight="bold" if ours else "normal",
             color="C3" if ours else "0.25",
         )
-    ax.set(xscale="log", yscale="log", xlabel="seconds of a fit", title=title)
+    ax.set(xscale="log", yscale="log", xlabel="fit time (s)", title=title)
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     for axis in (ax.xaxis, ax.yaxis):
@@ -61,7 +61,7 @@ def main() -> None:
     for ax, name, classes in zip(axes, ("regression", "classification"), (False, True)):
         found = standings(classes)
         panel(ax, f"{name}, {found[0].tables} tables", found)
-    axes[0].set_ylabel("test loss over the best one's")
+    axes[0].set_ylabel("test loss relative to the best")
     path = ROOT / "docs" / "images" / "tables.png"
     figure.savefig(path, dpi=110, metadata={"Software": None})
     print(f"written: {path.name}, {path.stat().st_size // 1024} KB")

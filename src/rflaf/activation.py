@@ -29,7 +29,7 @@ class Activation:
         A basis, or a name as for `rflaf.bases.get_basis`, with as many functions as there are
         coefficients.
     coefficients : array of n, optional
-        May be left out for a fixed activation, which has the coefficient 1.
+        Optional for a fixed activation, whose coefficient is 1.
 
     Examples
     --------
@@ -119,13 +119,12 @@ class Activation:
 
         A library of functions (sine, tanh, logistic, exponential, Gaussian, powers, the ReLUs)
         is fitted by least squares, and ranked by error and number of parameters. A good R² means
-        that the formula describes sigma, not that sigma was made by it.
+        that the formula describes sigma, not that it is the true one.
 
         Parameters
         ----------
         z : array, optional
-            Where the data is, such as `z_sample_` of an estimator: errors count there. By default
-            the grid.
+            Points at which errors count, such as `z_sample_` of an estimator. By default the grid.
         top : int
             The number of formulas, at most one per function. A constant has none.
 
@@ -156,7 +155,7 @@ class Activation:
         tol : float
             The largest |difference|.
         n_knots : int, optional
-            Take so many knots, as close as they come.
+            Number of knots, in place of `tol`.
 
         Examples
         --------

@@ -129,18 +129,18 @@ _OPEN_KINDS = (Basis, Form, Loss)
 def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[type] = ()) -> None:
     """Write a model, or a pipeline that contains one, to a file.
 
-    The file appears whole or not at all: it is written under another name in the same folder and
-    then renamed.
+    The file is written under another name in the same folder and then renamed, so that it is never
+    incomplete.
 
     Parameters
     ----------
     model : estimator or Activation
         Fitted or not. Everything in it must be of a type that `load` trusts.
     path : str or path
-        By custom it ends in ".skops". A file that is there is replaced.
+        Usually ends in ".skops"; overwritten if it exists.
     trusted : list of types
-        Subclasses of Basis, Form or Loss of your own that the model may contain. `load` has to be
-        given them too.
+        Your own subclasses of Basis, Form or Loss that the model may contain. Pass them to `load`
+        too.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[type] = 
     >>> bool((same.transform(X) == model.transform(X)).all())
     True
 
-    With a basis of one's own:
+    With a basis of your own:
 
     >>> from rflaf import Activation
     >>> from rflaf.bases import Basis
@@ -208,36 +208,36 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[type] = 
 
 
 def load(path: str | os.PathLike[str], *, trusted: Iterable[type] = ()) -> Any:
-    """Read a model that `save` has written. No code from the file is run.
+    """Read a model written by `save`. No code from the file is run.
 
     Parameters
     ----------
     path : str or path
     trusted : list of types
-        Subclasses of Basis, Form or Loss of your own that the file may contain, as for `save`,
-        where there is an example. The file has their names, module and all; what is built are the
-        types given here. Their attributes are filled in, and their constructors are not called.
+        Your own subclasses of Basis, Form or Loss that the file may contain (see the example of
+        `save`). The file has their full names; the types passed here are built, without a call of
+        their constructors.
 
     Raises
     ------
     ValueError
-        If the file is not one of `save`'s, is damaged, was changed since, was written in a format
-        that this version does not know, contains a type outside this package, scikit-learn, NumPy,
-        SciPy and `trusted`, or no model of this package.
+        If the file was not written by `save`, is damaged or edited, has a format that this version
+        cannot read, contains a type outside this package, scikit-learn, NumPy, SciPy and `trusted`,
+        or contains no model of this package.
 
     Notes
     -----
-    What the file is made of is looked at before anything is built, in time and memory that grow
-    with its size: entries are not compressed, arrays are as large as they say, and no object
+    The contents are checked before anything is built, in time and memory proportional to the size
+    of the file: entries are not compressed, arrays have the size they declare, and no object
     contains itself.
 
-    The digest in the file finds damage and edits. It is no signature: who writes a file anew can
-    write its digest too, and so choose the model's numbers, but not what code runs on loading.
+    The digest in the file detects damage and accidental edits. It is not a signature: somebody who
+    rewrites a file can choose the model's numbers, but not what code runs on loading.
     """
     skops = require_skops()
     path, given = Path(path), _named(trusted)
     if not path.is_file() and path.exists():
-        raise ValueError(f"'{path}' is not a file. Expected what rflaf.save writes.")
+        raise ValueError(f"'{path}' is not a file. Expected one written by rflaf.save.")
     data, version = _unsigned(path, path.read_bytes())
     try:
         found = check_archive(data)
@@ -336,8 +336,8 @@ def _unsigned(path: Path, signed: bytes) -> tuple[bytes, str]:
     found = _COMMENT.fullmatch(signed[start:]) if start >= 2 else None
     if found is None:
         raise ValueError(
-            f"'{path}' is not a model file of rflaf, or its end is missing. Expected what "
-            "rflaf.save writes."
+            f"'{path}' is not an rflaf model file, or it is truncated. Expected a file written by "
+            "rflaf.save."
         )
     version = found[2].decode(errors="replace")
     form = int(found[1])

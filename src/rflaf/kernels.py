@@ -26,9 +26,9 @@ class ActivationKernel(Kernel):
     """K(x, x') = E[sigma(s w·x) sigma(s w·x')] for standard normal w: the limit M -> infinity.
 
     What a random feature model with the activation sigma and M features computes, Phi Phi'/M,
-    tends to K as M grows. Gaussian bases, ReLU, cos and the Gaussian have closed forms; any other
-    basis goes by Gauss-Hermite quadrature. The hyperparameters are the coefficients as they are,
-    for they may be negative, and the logarithm of the input scale s.
+    tends to K as M grows. Gaussian bases, ReLU, cos and the Gaussian have closed forms; others use
+    Gauss-Hermite quadrature. The hyperparameters are the coefficients themselves, which may be
+    negative, and the logarithm of the input scale s.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ class ActivationKernel(Kernel):
     input_scale_bounds : (float, float) or "fixed"
         Range of s, positive.
     n_hermite : int
-        Terms of the series for bases without a closed form. Inputs much longer than the details of
-        the activation need more; a ConvergenceWarning is given.
+        Terms of the series for bases without a closed form. Inputs that are large compared with the
+        details of the activation need more; a ConvergenceWarning says so.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Compile the kernels before they are needed, for instance when a container's image is built."""
+"""Compile the kernels ahead of time, for instance when a container image is built."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 
 
 def warm_up() -> str:
-    """Compile what fits and predictions need, and keep it on disk. Returns the folder.
+    """Compile the kernels of fits and predictions, and cache them. Returns the cache folder.
 
-    Small models are fitted: what they call is what others call. The kernels of `rflaf.nn` are not
-    among them.
+    It fits small models. The kernels of `rflaf.nn` are not included.
 
     Examples
     --------

@@ -110,7 +110,7 @@ def test_the_sign_for_missing_values_is_kept_with_the_model(here):
 
 def test_classes_with_probabilities(here):
     said = fit_small("--out", "c.skops", source="classes.parquet", target="paid").output
-    assert "Classification, because 'paid' holds strings" in said
+    assert "Classification, because 'paid' contains strings" in said
     assert "accuracy" in said
     run("predict", "c.skops", "classes.parquet", "--probabilities", "--out", "p.parquet")
     found = pd.read_parquet("p.parquet")
@@ -150,7 +150,7 @@ def test_notes_about_what_was_left_out(here):
     frame.loc[:4, "y"] = None
     frame.to_csv("train.csv", index=False)
     err = fit_small().stderr
-    assert "5 rows without 'y'" in err
+    assert "5 rows with missing 'y'" in err
     assert "'nothing'" in err
 
 
@@ -234,7 +234,7 @@ def test_the_input_is_not_overwritten_unless_forced(here):
         (["fit", "train.csv", "-t", "y", "--task", "both"], 2, "both"),
         (["fit", "train.csv", "-t", "y", "--components", "0"], 2, "components"),
         (["predict", "none.skops", "train.csv"], 1, "no file 'none.skops'"),
-        (["predict", "train.csv", "train.csv"], 1, "not a model file"),
+        (["predict", "train.csv", "train.csv"], 1, "not an rflaf model file"),
         (["predict", "plain.skops", "train.csv"], 1, "RandomFeatures"),
         (["inspect", "plain.skops"], 1, "without a fitted activation"),
         (["compare", "train.csv", "-t", "y", "--folds", "99"], 1, "'folds'"),
@@ -336,6 +336,6 @@ def test_any_names_and_values_make_the_round_trip(names, levels, tmp_path_factor
 
 def test_effort_and_time_limit(here):
     said = fit_small("--effort", "fast", "--time-limit", 1e-3).output
-    assert "No time was left for effort 'fast'." in said
+    assert "Skipped, because time was short: effort 'fast'." in said
     assert rflaf.load("model.skops").estimator.effort == "fast"
     assert "effort" in fit_small("--effort", "slow", code=2).output

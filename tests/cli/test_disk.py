@@ -83,7 +83,7 @@ def test_reproduce_goes_on_where_the_disk_was_full(small_disk, monkeypatch):
     assert "Error: 'results/records.jsonl': No space left on device." in said.splitlines()
     assert 1 < len(done) < 6
     (small_disk / "filler").unlink()
-    with pytest.warns(UserWarning, match="cut off"):
+    with pytest.warns(UserWarning, match="incomplete"):
         run(*words, "--out", "results")
     # only the run whose record had no room is done again
     assert len(done) == 7

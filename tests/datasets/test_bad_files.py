@@ -229,5 +229,5 @@ def test_a_table_cut_at_the_end_of_a_line_is_noticed(tmp_path, monkeypatch):
     (tmp_path / "protein").mkdir()
     (tmp_path / "protein" / "CASP.csv").write_bytes(make.tables(6)["protein/CASP.csv"])
     for _ in range(2):  # read, and from the cache
-        with pytest.warns(UserWarning, match=r"CASP.csv' gave \d+ rows, where .* has 45,730"):
+        with pytest.warns(UserWarning, match=r"CASP.csv' has \d+ rows; .* has 45,730"):
             load("protein")

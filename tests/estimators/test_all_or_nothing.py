@@ -197,7 +197,7 @@ def test_an_error_at_any_call_leaves_a_fitted_model_as_it_was(case):
     np.testing.assert_array_equal(output(model, rows), output(expected, rows))
 
 
-@pytest.mark.filterwarnings("ignore:partial_fit began with:UserWarning")
+@pytest.mark.filterwarnings("ignore:partial_fit started with:UserWarning")
 @pytest.mark.parametrize("case", ["regressor", "classifier", "features", "more rows"])
 def test_an_error_at_any_call_leaves_a_model_that_was_not_fitted_so(case):
     make, again = CASES[case]

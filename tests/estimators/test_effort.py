@@ -57,7 +57,7 @@ def test_no_time_leaves_the_least_effort():
     model = RFLAFRegressor(time_limit=1e-3, random_state=0).fit(X, y)
     assert model.effort_ == "least"
     assert model.left_out_ == ["effort 'fast'", "effort 'default'"]
-    assert "left out       effort 'fast', for lack of time" in model.summary()
+    assert "skipped        effort 'fast' (time limit)" in model.summary()
     assert model.oof_score_ > 0.5
 
 

@@ -166,7 +166,7 @@ def test_even_activations_learn_odd_functions(activation, rows):
 
 def test_a_handful_of_first_rows_is_warned_of(rows):
     X, y = rows
-    with pytest.warns(UserWarning, match=r"began with 5 rows .* the first call 1,000 rows or more"):
+    with pytest.warns(UserWarning, match=r"started with 5 rows .* pass 1,000 rows or more"):
         RFLAFRegressor(**SMALL).partial_fit(X[:5], y[:5])
 
 

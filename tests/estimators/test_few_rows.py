@@ -59,7 +59,7 @@ def test_the_unit_of_weights_is_of_no_account(rng, weight):
     assert classes.score(new, new[:, 0] > 0) > 0.6
 
 
-@pytest.mark.filterwarnings("ignore:partial_fit began with:UserWarning")
+@pytest.mark.filterwarnings("ignore:partial_fit started with:UserWarning")
 def test_rows_that_are_added_choose_the_penalty_anew(rng):
     X, new = rng.standard_normal((95, 5)), rng.standard_normal((500, 5))
     y = X[:, 0] + 0.5 * rng.standard_normal(95)

@@ -103,7 +103,7 @@ def test_plot_warps(friedman):
     (alone,) = model.plot_warps(["x3"])
     assert alone.get_ylabel() == "learned scale, summed"
     assert alone.get_xlabel() == "x3"
-    with pytest.raises(ValueError, match=r"'columns' must be cut into bins: .* Got \[10\]"):
+    with pytest.raises(ValueError, match=r"'columns' must be binned columns: .* Got \[10\]"):
         model.plot_warps([10])
     with pytest.raises(ValueError, match="needs binned inputs"):
         regressor().fit(X, y).plot_warps()

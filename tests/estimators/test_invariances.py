@@ -100,7 +100,7 @@ def test_copies_of_rows_share_a_fold():
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X, y = rng.standard_normal((60, 8)), rng.standard_normal(60)
-        with pytest.warns(UserWarning, match="100% of the rows repeat others"):
+        with pytest.warns(UserWarning, match="100% of the rows are duplicates"):
             model = RFLAFRegressor(**SMALL).fit(np.repeat(X, 5, axis=0), np.repeat(y, 5))
         scores.append(model.oof_score_)
         new = rng.standard_normal((400, 8))

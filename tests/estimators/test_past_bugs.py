@@ -79,7 +79,7 @@ def test_more_rows_bring_their_noise(shifted):
 @pytest.mark.parametrize("make", [regressor, classifier])
 def test_more_members_than_rows_can_judge(make, shifted):
     X, y = shifted
-    with pytest.raises(ValueError, match=r"'n_members' must leave .* Got 200 for 300 rows"):
+    with pytest.raises(ValueError, match=r"'n_members' must be at most 150 for 300 rows.* Got 200"):
         make(n_members=200).fit(X, y > y.mean())
 
 

@@ -15,7 +15,7 @@ from rflaf import Activation, RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.bases import RBF, BSpline
 from tests.estimators.conftest import classifier, regressor
 
-pytestmark = pytest.mark.filterwarnings("ignore:partial_fit began with:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:partial_fit started with:UserWarning")
 
 
 @parametrize_with_checks(

@@ -104,7 +104,7 @@ def test_nothing_but_text():
     assert RFLAFRegressor(**SMALL).fit(only, y).score(only, y) > 0.5
     with (
         pytest.warns(UserWarning, match=LEFT_OUT),
-        pytest.raises(ValueError, match="no column to learn from"),
+        pytest.raises(ValueError, match="no usable column"),
     ):
         RFLAFRegressor(**SMALL).fit(only, np.random.default_rng(0).normal(size=len(y)))
 

@@ -28,7 +28,7 @@ def refused(path, content, *messages):
 
 def test_truncated_anywhere(archive, tmp_path):
     for length in (0, 1, 2, 30, len(archive) // 2, len(archive) - 60, len(archive) - 1):
-        refused(tmp_path / "bad.skops", archive[:length], "not a model file")
+        refused(tmp_path / "bad.skops", archive[:length], "not an rflaf model file")
 
 
 def test_any_changed_byte_is_found(archive, tmp_path):
@@ -44,12 +44,14 @@ def test_any_changed_byte_is_found(archive, tmp_path):
     ids=repr,
 )
 def test_foreign_files(content, tmp_path):
-    refused(tmp_path / "bad.skops", content, "not a model file of rflaf")
+    refused(tmp_path / "bad.skops", content, "not an rflaf model file")
 
 
 def test_a_skops_file_of_somebody_else(tmp_path):
     skops_io.dump(StandardScaler(), tmp_path / "bad.skops")
-    refused(tmp_path / "bad.skops", (tmp_path / "bad.skops").read_bytes(), "not a model file")
+    refused(
+        tmp_path / "bad.skops", (tmp_path / "bad.skops").read_bytes(), "not an rflaf model file"
+    )
 
 
 def test_a_missing_file_is_a_missing_file(tmp_path):

@@ -179,7 +179,7 @@ def test_standard_deviations_and_intervals(name):
     if name == "three quantiles":
         assert found.noise_ is None
         for method in (found.predict_std, found.predict_interval):
-            with pytest.raises(ValueError, match="loss='quantile' with 3 predictions"):
+            with pytest.raises(ValueError, match="loss='quantile' and 3 predictions"):
                 method(NEW_X)
         return
     assert (found.predict_std(NEW_X) > 0).all()
@@ -300,7 +300,7 @@ def test_pages_and_scores(name, tmp_path):
     several = name == "three quantiles"
     assert ("actual values below" in text) == several
     assert ("Prediction intervals" in text) != several
-    assert ("Where actual values lie in their distributions" in text) != several
+    assert ("actual values in their distributions" in text) != several
     inside = found.report(tmp_path / "page.html", X_train=X, y_train=Y)
     assert "out of fold" in inside.read_text(encoding="utf-8")
     assert 0 < found.score(NEW_X, NEW_Y) < 1
@@ -313,7 +313,7 @@ def test_pages_and_scores(name, tmp_path):
 def test_distributions(name):
     found = fitted(name)
     if name == "three quantiles":
-        with pytest.raises(ValueError, match="loss='quantile' with 3 predictions"):
+        with pytest.raises(ValueError, match="loss='quantile' and 3 predictions"):
             found.predict_dist(NEW_X)
         return
     dist = found.predict_dist(NEW_X)

@@ -75,7 +75,7 @@ def test_check_finds_a_wrong_graph(tmp_path, monkeypatch, rng):
     X, _ = data()
     monkeypatch.setitem(FORMULAS, "tanh", lambda graph, z: graph.add("Sigmoid", z))
     for model in (regressor("tanh"), with_activation(classifier(), "tanh", rng)):
-        with pytest.raises(ValueError, match="The graph is off by"):
+        with pytest.raises(ValueError, match="The graph differs by"):
             export(model, tmp_path / "model.onnx", check=X, dtype="float64")
     assert os.listdir(tmp_path) == []
 

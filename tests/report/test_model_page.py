@@ -47,12 +47,12 @@ def test_sections_of_numbers(texts, numbers_model):
     assert "missing" not in outline.ids
     assert "<h1>Model of &lt;i&gt;price&lt;/i&gt;</h1>" in texts["numbers"]
     model, (X, _), (T, t) = numbers_model
-    assert f"{len(X)} rows of 4 columns" in texts["numbers"]
+    assert f"{len(X)} rows, 4 columns" in texts["numbers"]
     found = tiles(texts["numbers"])
     assert found["R², this model"] == f"{model.score(T, t):.3f}"
     assert found["R², out of fold"] == f"{model.oof_score_:.3f}"
     low, high = model.predict_interval(T, 0.9)
-    assert found["inside 90% intervals"] == f"{np.mean((low <= t) & (t <= high)):.0%}"
+    assert found["coverage of 90% intervals"] == f"{np.mean((low <= t) & (t <= high)):.0%}"
 
 
 def test_sections_of_classes(texts, classes_model):
@@ -97,7 +97,7 @@ def test_without_rows_it_shows_what_the_model_holds(numbers_model, tmp_path):
     outline = Outline(text)
     assert {"scores", "importances", "learned", "missing"} <= set(outline.ids)
     assert not {"predicted", "effects", "intervals", "rows", "columns"} & set(outline.ids)
-    assert "give X_test and y_test" in text
+    assert "pass X_test and y_test" in text
     assert tiles(text) == {"R², out of fold": f"{numbers_model[0].oof_score_:.3f}"}
 
 
@@ -118,14 +118,14 @@ def test_without_training_rows_it_says_how_the_line_was_fitted(classes_model, tm
     model, _, (T, t) = classes_model
     text = model.report(tmp_path / "a.html", T, t).read_text(encoding="utf-8")
     assert "fitted in five folds to the test rows" in text
-    assert "X_train and y_train make the comparison fair" in text
+    assert "Pass X_train and y_train for a fair comparison" in text
 
 
 def test_classes_that_the_model_does_not_know(classes_model, tmp_path):
     model, _, (T, t) = classes_model
     other = np.where(np.arange(len(t)) < 7, "never seen", t.astype(object))
     text = model.report(tmp_path / "a.html", T, other).read_text(encoding="utf-8")
-    assert "7 test rows are left out" in text
+    assert "7 test rows are ignored" in text
     assert f"on {len(t) - 7} test rows" in text
 
 
@@ -142,8 +142,8 @@ def test_several_targets(tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"X_test": np.zeros((3, 4))}, "'y_test' must be given with 'X_test'"),
-        ({"y_train": np.zeros(3)}, "'X_train' must be given with 'y_train'"),
+        ({"X_test": np.zeros((3, 4))}, "'y_test' must be passed with 'X_test'"),
+        ({"y_train": np.zeros(3)}, "'X_train' must be passed with 'y_train'"),
         ({"X_test": np.zeros((3, 4)), "y_test": np.zeros(2)}, "'y_test' must have 3 rows. Got 2"),
         ({"X_test": np.zeros(4), "y_test": np.zeros(4)}, "'X_test' must be an array or a frame"),
         ({"X_test": np.zeros((2, 4)), "y_test": [1.0, np.nan]}, "'y_test' must be finite"),
@@ -197,7 +197,7 @@ def test_a_page_says_why_what_is_constrained_and_with_what_effort(tmp_path):
     assert "typical" in page
     assert "target never falls in x0" in page
     assert "target never rises in x1" in page
-    assert "standard deviation between members" in page
+    assert "standard deviation over members" in page
     assert "fast" in page
 
 
@@ -218,7 +218,7 @@ def test_reasons_of_other_losses(tmp_path):
     gamma = RFLAFRegressor(loss="gamma", **small).fit(X, y)
     several = RFLAFRegressor(loss="quantile", quantile=[0.1, 0.5, 0.9], **small).fit(X, y)
     write_report(gamma, tmp_path / "gamma.html", X_test=X, y_test=y)
-    assert "adds to the logarithm of the prediction" in (tmp_path / "gamma.html").read_text()
+    assert "column to the logarithm of the prediction" in (tmp_path / "gamma.html").read_text()
     subject = Subject(several)
     assert subject.shown_level == 1
     section = attribution_section(subject, on_test_rows(subject, X, y), ["a", "b"])

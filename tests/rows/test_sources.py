@@ -86,7 +86,7 @@ def test_parquet_names_what_is_missing(folder):
     for wrong in (0, -3, 2.5, None):
         with pytest.raises(ValueError, match="'batch_rows' parameter of Parquet must be an int"):
             Parquet(folder, batch_rows=wrong)
-    with pytest.raises(ValueError, match="no columns"):
+    with pytest.raises(ValueError, match="no input columns"):
         Parquet(folder, target="y", columns=[])
     with pytest.raises(FileNotFoundError):
         Parquet(folder / "nothing.parquet")

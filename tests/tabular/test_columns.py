@@ -77,10 +77,10 @@ def test_round_trip(name, tmp_path):
         ("t.csv", b"a,b\n1,2,3\n", "not a regular CSV"),
         ("t.csv", b"a,b\n1,2\n1,2,3,4\n", "not a regular CSV"),
         ("t.csv", b"a,b\n1,\xff\n", "not UTF-8"),
-        ("t.csv.gz", b"a,b\n1,2\n", "not a whole gzip"),
-        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-9], "not a whole gzip"),
-        ("t.csv.gz", gzip.compress(b"a,b\n", mtime=0)[:10] + b"\xff" * 40, "not a whole gzip"),
-        ("t.parquet", b"a,b\n1,2\n", "not a whole Parquet"),
+        ("t.csv.gz", b"a,b\n1,2\n", "not a complete gzip"),
+        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-9], "not a complete gzip"),
+        ("t.csv.gz", gzip.compress(b"a,b\n", mtime=0)[:10] + b"\xff" * 40, "not a complete gzip"),
+        ("t.parquet", b"a,b\n1,2\n", "not a complete Parquet"),
     ],
 )
 def test_files_that_cannot_be_read(name, data, message, tmp_path):

@@ -28,8 +28,8 @@ AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 class Basis(ABC):
     """N functions B_i of one variable.
 
-    A new basis gives `functions` and `tail`, and keeps the constructor's arguments under their
-    names; everything else follows from those.
+    A subclass defines `functions` and `tail`, and keeps the constructor's arguments under their
+    names; everything else follows.
 
     Attributes
     ----------
@@ -39,10 +39,10 @@ class Basis(ABC):
         The grid: the interval that the basis is meant to resolve.
     tail : {"zero", "constant", "linear", "direct"}
         What the functions do outside `reach()`: vanish, keep the value at the edge, or keep the
-        slope there as well. "direct" means that no interval will do (powers, a cosine) and that
-        the formula itself is evaluated everywhere.
+        slope there as well. "direct": the formula itself is evaluated everywhere (powers, a
+        cosine).
     learnable : bool
-        False for a fixed activation, whose single coefficient is not for learning.
+        False for a fixed activation.
     """
 
     learnable: ClassVar[bool] = True

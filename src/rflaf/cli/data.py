@@ -18,7 +18,7 @@ Names = Annotated[list[str] | None, typer.Argument(help="Data sets; default: all
 
 @data.command("list")
 def list_sets() -> None:
-    """The data sets, and which of them are here."""
+    """List the data sets, and which are available without a download."""
     from rflaf import datasets
 
     here = set(datasets.names(available=True))
@@ -27,12 +27,12 @@ def list_sets() -> None:
         known = datasets.info(name)
         size = f"{known.n_rows:,}" if known.n_rows else ""
         rows.append((name, known.task, size, known.n_inputs, "yes" if name in here else "no"))
-    show_table("Data sets", ["name", "task", "rows", "inputs", "here"], rows)
+    show_table("Data sets", ["name", "task", "rows", "inputs", "available"], rows)
 
 
 @data.command()
 def get(names: Names = None) -> None:
-    """Download data sets that are not here; checksums are verified."""
+    """Download missing data sets, and verify their checksums."""
     from rflaf import datasets
 
     missed = 0
@@ -50,14 +50,14 @@ def get(names: Names = None) -> None:
 
 @data.command()
 def check(names: Names = None) -> None:
-    """Read data sets that are here, and say what is in them."""
+    """Read the available data sets, and print their sizes."""
     from rflaf import datasets
 
     here = set(datasets.names(available=True))
     failed = False
     for name in _chosen(names):
         if name not in here:
-            say(f"{name}: not here")
+            say(f"{name}: not available")
             failed |= bool(names)  # no failure where nobody asked for it
             continue
         try:
@@ -79,5 +79,5 @@ def _chosen(names: list[str] | None) -> list[str]:
     known = datasets.names()
     for name in names or ():
         if name not in known:
-            raise ValueError(f"There is no data set {name!r}. Known are {', '.join(known)}.")
+            raise ValueError(f"Unknown data set {name!r}. Expected one of {', '.join(known)}.")
     return list(names or known)

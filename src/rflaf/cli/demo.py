@@ -71,7 +71,7 @@ def demo(
         [(m, *(f"{mean(r.seconds[m]):.2f}" for r in results)) for m in results[0].seconds],
     )
     total = time.perf_counter() - start
-    say(f"{total:.0f} s in all, of which loading or compiling the kernels took {compiled:.0f} s.")
+    say(f"{total:.0f} s in total, {compiled:.0f} s of it for loading or compiling kernels.")
     say(f"A page about the RFLAF model of {chosen.data.name}: {page}")
 
 
@@ -148,9 +148,9 @@ def write_page(result: Result, folder: Path) -> Path:
     header = ("model", f"{_score_name(result.data)}, mean ± deviation", "fit time (s)")
     grid = TableView("Scores of other models", header, rows, (False, True, True), right=True)
     note = (
-        f"Test rows of {SPLITS} splits, of which the last is the one that this page shows. Every "
-        "model has its defaults; the width of RBFSampler's kernel and its penalty are searched by "
-        "cross-validation, and the time of that search counts."
+        f"Scores on the test rows of {SPLITS} splits; this page shows the last. All models have "
+        "their defaults, but the kernel width and penalty of RBFSampler are cross-validated, which "
+        "counts in its fit time."
     )
     others = Section("others", "", "Other models", (Subsection("", (grid,)),), (note,))
     model, (X_train, y_train), (X_test, y_test) = result.last

@@ -68,7 +68,7 @@ def _deliveries() -> DataSet:
     )
     frame.loc[rng.random(n) < 0.1, "weight_kg"] = np.nan
     frame.loc[rng.random(n) < 0.05, "town"] = np.nan
-    about = "made: 1,500 deliveries with dates, categories and missing values"
+    about = "generated: 1,500 deliveries with dates, categories and missing values"
     return DataSet("deliveries", about, "regression", frame, np.asarray(hours), "hours")
 
 

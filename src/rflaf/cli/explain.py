@@ -30,10 +30,10 @@ def explain(
     missing: Missing = None,
     sep: Separator = None,
 ) -> None:
-    """Write what each column adds to the score of each row.
+    """Attribute the prediction of each row to the columns.
 
-    A row of the file has the mean score of the background, "base", and a number per column; they
-    sum to the score. With more than two classes there is a row per class.
+    A row of the output has "base", the mean score of some training rows, and one number per column;
+    they sum to the score of the row. With more than two classes there is a row per class.
     """
     import numpy as np
     import pandas as pd
@@ -51,7 +51,7 @@ def explain(
     names = [name for name in why.feature_names if name in fitted.columns]
     taken = {"base", "class"} & set(names)
     if taken:
-        raise TableError(f"The model has a column {taken.pop()!r}, a name that the result needs.")
+        raise TableError(f"The column {taken.pop()!r} has the name of a column of the output.")
     values = np.atleast_3d(why.values)  # n × d × C
     columns = {name: values[:, why.feature_names.index(name)].ravel() for name in names}
     result = pd.DataFrame({"base": why.base_values.ravel(), **columns})

@@ -112,19 +112,19 @@ def fit(
         )
     without = len(frame) - model.fitted["rows"]
     if without:
-        complain(f"Note: {without:,} rows without {target!r} were left out.")
+        complain(f"Note: {without:,} rows with missing {target!r} were dropped.")
     encoder = model.estimator.encoder_
     empty = [n for n, kind in zip(encoder.feature_names_in_, encoder.kinds_) if kind == "empty"]
     if empty:
-        complain(f"Note: empty columns were left out: {', '.join(map(repr, map(str, empty)))}.")
+        complain(f"Note: empty columns were ignored: {', '.join(map(repr, map(str, empty)))}.")
     model.fitted["missing"] = list(missing or ())  # `rflaf predict` reads tables in the same way
     save(model, out)
     say(f"{model.task.capitalize()}, because {model.reason}." if task == "auto" else
         f"{model.task.capitalize()}, as asked for.")  # fmt: skip
     rows, width = model.fitted["rows"], len(model.columns)
-    say(f"Fitted to {rows:,} rows of {width} columns in {model.fitted['seconds']:.1f} s.")
+    say(f"Fitted to {rows:,} rows and {width} columns in {model.fitted['seconds']:.1f} s.")
     if model.estimator.left_out_:
-        say(f"No time was left for {', '.join(model.estimator.left_out_)}.")
+        say(f"Skipped, because time was short: {', '.join(model.estimator.left_out_)}.")
     if model.scores:
         say(score_line(model.scores))
     say(f"Model: {plain(out)}")

@@ -38,7 +38,9 @@ def inspect(
     elif hasattr(loaded, "steps"):
         estimator = loaded[-1]
     if not hasattr(estimator, "activation_"):
-        raise TableError(f"'{model}' holds a {type(loaded).__name__} without a fitted activation.")
+        raise TableError(
+            f"'{model}' contains a {type(loaded).__name__} without a fitted activation."
+        )
     if hasattr(estimator, "summary"):
         # inputs of a table are listed above, by their own names
         lines = estimator.summary().splitlines()
@@ -47,7 +49,7 @@ def inspect(
     if png is not None:
         with working("Drawing"):
             _write_picture(estimator, png)
-        say(f"Picture: {png}")
+        say(f"Plot: {png}")
 
 
 def _describe_table(model: Any) -> None:
@@ -57,12 +59,12 @@ def _describe_table(model: Any) -> None:
     fitted = model.fitted
     say(f"Fitted to {fitted['rows']:,} rows in {fitted['seconds']:.1f} s by rflaf "
         f"{fitted['version']}")  # fmt: skip
-    say(score_line(model.scores) if model.scores else "No rows were held out for a score.")
+    say(score_line(model.scores) if model.scores else "No score: no rows were held out.")
     shares = model.importances()
     shown = list(shares.items())[:SHOWN_COLUMNS]
     rows = [(name, model.columns[name], f"{share:.1%}") for name, share in shown]
     left = len(shares) - len(shown)
-    title = "Importances: how far predictions move when a column is shuffled"
+    title = "Importances: change of predictions when a column is shuffled"
     show_table(title + (f"; {left} more" if left else ""), ["column", "kind", "importance"], rows)
 
 
@@ -93,7 +95,7 @@ def _write_picture(estimator: Any, path: Path) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("Pictures need matplotlib: pip install 'rflaf[plot]'.") from error
+        raise ImportError("Plots need matplotlib: pip install 'rflaf[plot]'.") from error
     figure = Figure(figsize=(6, 3.5), layout="constrained")
     FigureCanvasAgg(figure)
     ax = figure.subplots()

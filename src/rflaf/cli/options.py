@@ -18,11 +18,11 @@ TaskOption = Annotated[
     typer.Option(help="auto: classification for text, booleans and up to 20 distinct integers."),
 ]
 Drop = Annotated[
-    list[str] | None, typer.Option("--drop", help="Column to leave out. May be repeated.")
+    list[str] | None, typer.Option("--drop", help="Column to ignore. May be repeated.")
 ]
 Categorical = Annotated[
     list[str] | None,
-    typer.Option("--categorical", help="A column of categories, such as codes. May be repeated."),
+    typer.Option("--categorical", help="Categorical column, such as codes. May be repeated."),
 ]
 Missing = Annotated[
     list[str] | None,
@@ -55,7 +55,7 @@ def load_table_model(path: Path) -> Any:
 
     if not isinstance(model, TableModel):
         raise TableError(
-            f"'{path}' holds a {type(model).__name__}. Expected what `rflaf fit` writes."
+            f"'{path}' contains a {type(model).__name__}. Expected a model written by `rflaf fit`."
         )
     return model
 
@@ -84,8 +84,8 @@ def load_any(path: Path) -> Any:
         file.seek(max(0, path.stat().st_size - 300))
         if b"rflaf model" not in file.read():
             raise ValueError(
-                f"'{path}' is not a model file of rflaf, or its end is missing. Expected what "
-                "rflaf.save writes."
+                f"'{path}' is not an rflaf model file, or it is truncated. Expected a file written "
+                "by rflaf.save."
             )
     require_skops()
     from rflaf import load

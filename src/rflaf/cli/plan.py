@@ -28,14 +28,14 @@ def plan(
         typer.Option(help="Constants as printed in the paper, or sharpened."),
     ] = "paper",
 ) -> None:
-    """What theory guarantees: sizes for a wanted excess risk, or the bound for given sizes.
+    """Compute sizes that guarantee an excess risk, or the guarantee for given sizes.
 
     Give --epsilon, or all of -n, -M, -N and --width.
     """
     positive = {"epsilon": epsilon, "n": n, "M": features, "N": gaussians, "width": width}
     for name, value in positive.items():  # said at once: the theory takes a while to import
         if value is not None and value <= 0:
-            raise ValueError(f"The {name!r} must be positive. Got {value} instead.")
+            raise ValueError(f"'{name}' must be positive. Got {value}.")
     from rflaf import theory
 
     known: theory.Guarantee

@@ -100,8 +100,7 @@ def predict(
     known = {*map(str, fitted.estimator.feature_names_in_), *kept, fitted.target}
     extra = [name for name in frame if name not in known]
     if extra:
-        complain(f"Note: columns that the model does not know are ignored: "
-                 f"{', '.join(map(repr, extra))}.")  # fmt: skip
+        complain(f"Note: unknown columns were ignored: {', '.join(map(repr, extra))}.")
     write_table(frame[kept].assign(**made), out, raw_text=raw_text)
     say(f"{len(frame):,} predictions of {fitted.target!r}: {out}")
 

@@ -34,10 +34,10 @@ def reproduce(
         bool, typer.Option("--quick", help="Smoke test: few rows and epochs, one seed.")
     ] = False,
 ) -> None:
-    """Run what a table or figure of the paper needs, and print it beside the paper's numbers.
+    """Run tables or figures of the paper, and print them next to the paper's numbers.
 
-    Runs whose record is in the folder are not run again, so a run that was stopped goes on where it
-    was. Several processes may share the folder.
+    Finished runs are not repeated, so an interrupted command continues where it stopped. Several
+    processes may share the folder.
     """
     from rflaf.paper.protocols import PROTOCOL_NAMES
     from rflaf.paper.records import Store
@@ -81,7 +81,7 @@ def tables(
         Path | None, typer.Option("-o", "--out", help="Output file; default: print.")
     ] = None,
 ) -> None:
-    """Print the paper's tables with ours beside them, from records."""
+    """Print the paper's tables next to ours, from the records of `rflaf reproduce`."""
     from rflaf.paper.formats import FORMATS
     from rflaf.paper.printed import TITLES, check_name
 
@@ -106,7 +106,7 @@ def report(
         Path, typer.Option("-o", "--out", help="Output path; overwritten if it exists.")
     ] = Path("report.html"),
 ) -> None:
-    """Write one page with all tables, curves and figures; it needs no network."""
+    """Write all tables, curves and figures as one self-contained HTML page."""
     from rflaf.paper.report import write_report
 
     _records(results)

@@ -8,10 +8,9 @@ from rflaf.cli.console import say
 
 @app.command("warm-up")
 def warm_up() -> None:
-    """Compile the kernels once and keep them on disk, so that nothing waits for it later.
+    """Compile all kernels and cache them on disk, in NUMBA_CACHE_DIR if it is set.
 
-    The folder is that of NUMBA_CACHE_DIR where it is set. `python -m rflaf.fused` does the same
-    without the command line's extra.
+    `python -m rflaf.fused` does the same without the extra `cli`.
     """
     from rflaf.warm_up import warm_up as compile_kernels
 

@@ -80,7 +80,7 @@ def _beside(name: str, other: Any, chunks: list[int] | None, count: int) -> Any:
         parts = other.to_delayed()
     if len(parts) != count:
         raise ValueError(
-            f"'{name}' must have {count} partitions, as 'X' has. Got {len(parts)}; where the sizes "
-            "of the chunks are unknown, 'compute_chunk_sizes' finds them."
+            f"'{name}' must have {count} partitions, as 'X' has. Got {len(parts)}. If chunk sizes "
+            "are unknown, call 'compute_chunk_sizes' first."
         )
     return parts

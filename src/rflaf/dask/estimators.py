@@ -46,7 +46,7 @@ class DaskMixin(BaseEstimator):
             )
         if client.asynchronous:
             raise ValueError(
-                f"{type(self).__name__} needs a client that waits. Got an asynchronous one."
+                f"{type(self).__name__} needs a synchronous client. Got an asynchronous one."
             )
         return client
 
@@ -131,7 +131,7 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
     Attributes
     ----------
     client : distributed.Client
-        What fits; set it, or the current client is taken.
+        The client to use; by default the current one.
 
     Examples
     --------
@@ -150,15 +150,17 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
     _plain = RFLAFRegressor
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Not here: fit takes all rows."""
-        raise NotImplementedError("partial_fit is for arrays: 'to_local' gives the plain model.")
+        """Not available: `fit` takes all rows."""
+        raise NotImplementedError(
+            "partial_fit needs arrays: use the model that 'to_local' returns."
+        )
 
     def predict_dist(self, X: Any) -> Distribution:
         """As RFLAFRegressor, for plain arrays; quantiles and intervals come from it."""
         if self._is_lazy(X):
             raise TypeError(
                 "Distributions, quantiles and intervals take arrays in memory. Got a Dask "
-                "collection: call the model of 'to_local' on its partitions."
+                "collection: call the model that 'to_local' returns on its partitions."
             )
         return super().predict_dist(X)
 
@@ -189,21 +191,23 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
 class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
     """RFLAFClassifier on Dask arrays and frames.
 
-    Parameters and fitted attributes are those of RFLAFClassifier. Penalty and activation come from
-    the sample; each step of the last fit sums over the partitions, whose standardised inputs the
-    workers hold.
+    Parameters and fitted attributes are those of RFLAFClassifier. Penalty and activation are
+    learned on the sample; each step of the last solve sums over the partitions, whose standardised
+    inputs stay on the workers.
 
     Attributes
     ----------
     client : distributed.Client
-        What fits; set it, or the current client is taken.
+        The client to use; by default the current one.
     """
 
     _plain = RFLAFClassifier
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        """Not here: `fit` takes all rows (X, y, classes, sample_weight)."""
-        raise NotImplementedError("partial_fit is for arrays: 'to_local' gives the plain model.")
+        """Not available: `fit` takes all rows (X, y, classes, sample_weight)."""
+        raise NotImplementedError(
+            "partial_fit needs arrays: use the model that 'to_local' returns."
+        )
 
     def predict(self, X: Any) -> Any:
         """Classes as a Dask array, not yet computed; for plain arrays as RFLAFClassifier."""

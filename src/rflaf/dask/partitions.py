@@ -106,14 +106,14 @@ def run(client: Any, work: Any) -> Any:
             waiting = waiting + (1 if states else 0.2) if states <= {"paused"} else 0.0
     except distributed.KilledWorker as error:
         raise MemoryError(
-            "Workers of the Dask cluster died again and again while they read rows, most often for "
-            f"want of memory. {_limits(client)} Expected more memory, or fewer 'n_components'."
+            "Workers of the Dask cluster died repeatedly while reading rows, usually for lack of "
+            f"memory. {_limits(client)} Use more memory, or fewer 'n_components'."
         ) from error
     finally:
         future.release()
     raise MemoryError(
-        "The Dask cluster has no worker that takes work: they have none of their memory left, or "
-        f"could not start. {_limits(client)} Expected more memory, or fewer 'n_components'."
+        "The Dask cluster has no worker available: all are out of memory, or could not start. "
+        f"{_limits(client)} Use more memory, or fewer 'n_components'."
     )
 
 
@@ -143,7 +143,7 @@ def check_workers(client: Any, empty: Any, parts: int) -> None:
             raise MemoryError(
                 f"The sums over the rows of a partition take {_megabytes(each)}, and a worker must "
                 f"hold {_megabytes(needed)} to add them up. The worker {name} has "
-                f"{_megabytes(limit)} in all: give workers more memory, or take fewer "
+                f"{_megabytes(limit)} in all: use more memory, or fewer "
                 "'n_components' or 'n_members'."
             )
 

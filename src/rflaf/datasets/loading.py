@@ -53,7 +53,7 @@ def info(name: str) -> Info:
 
 
 def fetch(name: str, progress: bool = True) -> list[Path]:
-    """Find the files of a data set, or download them to the cache folder.
+    """Locate the files of a data set, or download them to the cache folder.
 
     Parameters
     ----------
@@ -64,12 +64,12 @@ def fetch(name: str, progress: bool = True) -> list[Path]:
     Returns
     -------
     paths : list of Path
-        Empty for sets that are made by code or ship with scikit-learn.
+        Empty for sets that are generated or ship with scikit-learn.
 
     Raises
     ------
     DataNotAvailable
-        If a file is nowhere, and cannot be downloaded.
+        If a file is missing and cannot be downloaded.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def fetch(name: str, progress: bool = True) -> list[Path]:
 
 
 def load(name: str, *, progress: bool = False) -> Dataset:
-    """A data set as it is; `rflaf.paper.load_split` splits and scales it as the paper does.
+    """Load a data set; `rflaf.paper.load_split` also splits and scales it as the paper does.
 
     Parameters
     ----------
@@ -98,9 +98,9 @@ def load(name: str, *, progress: bool = False) -> Dataset:
     Raises
     ------
     DataNotAvailable
-        If a file is nowhere, and cannot be downloaded.
+        If a file is missing and cannot be downloaded.
     ValueError
-        If a file is damaged or has other contents than its name promises, or for an unknown name.
+        If a file is damaged or has unexpected contents, or for an unknown name.
 
     Examples
     --------
@@ -139,8 +139,8 @@ def _warn_if_cut(info: Info, path: Path, rows: int) -> None:
     """Warn of a text file that ends early at the end of a line: it reads like a whole table."""
     if info.n_rows is not None and rows < _WHOLE * info.n_rows:
         warnings.warn(
-            f"'{path}' gave {rows:,} rows, where the published data set has {info.n_rows:,}. "
-            "If it should be whole, it was cut: remove it and load it anew.",
+            f"'{path}' has {rows:,} rows; the published data set has {info.n_rows:,}. "
+            "If the file is truncated, delete it and load it again.",
             UserWarning,
             stacklevel=3,
         )

@@ -46,7 +46,7 @@ def opened(path: Path, member: str | None = None) -> Iterator[IO[bytes]]:
                 names = [n for n in tarred.getnames() if n.rpartition("/")[2] == member]
                 extracted = tarred.extractfile(_only(path, names, member))
                 if extracted is None:
-                    raise BadFile(path, f"its member '{member}' is no file.")
+                    raise BadFile(path, f"its member '{member}' is not a file.")
                 yield extracted
         else:
             with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
@@ -108,7 +108,7 @@ def npy(path: Path, shape: tuple[int | None, ...]) -> Array:
     if not fits or any(want not in (None, have) for want, have in zip(shape, array.shape)):
         raise BadFile(path, f"expected floating-point numbers of shape {shape}.")
     if not (array.size and np.isfinite(array).all()):
-        raise BadFile(path, "it is empty, or has entries that are no finite numbers.")
+        raise BadFile(path, "it is empty, or has entries that are not finite numbers.")
     return array
 
 

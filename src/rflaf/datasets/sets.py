@@ -112,7 +112,7 @@ def workloads(files: tuple[Path, ...]) -> Dataset:
     values = values[~np.isnan(values).any(axis=1)]
     values = values[np.sort(np.unique(values, axis=0, return_index=True)[1])]
     if not len(values):
-        raise readers.BadFile(files[0], "no row of it is without NaN.")
+        raise readers.BadFile(files[0], "every row contains NaN.")
     return _numbers(values[:, :-1], values[:, -1], WORKLOADS[:-1])
 
 

@@ -14,8 +14,8 @@ Array = NDArray[Any]
 class Distribution(ABC):
     """The distribution of a new observation at each of some rows.
 
-    Arrays have the shape of the predictions: n, or n × C for several targets. Distributions of
-    several targets are those of each target alone. Nothing can be set.
+    Arrays have the shape of the predictions: n, or n × C for several targets, each with its own
+    marginal distribution. Immutable.
     """
 
     @property
@@ -30,17 +30,17 @@ class Distribution(ABC):
 
     @abstractmethod
     def cdf(self, y: Any) -> Array:
-        """The probability of an observation of at most y, which is broadcast to the rows."""
+        """Probability of an observation of at most y, which is broadcast to the rows."""
 
     @abstractmethod
     def logpdf(self, y: Any) -> Array:
-        """The logarithm of the density at y; where y has a probability of its own, of that."""
+        """Logarithm of the density at y, or of the probability where y has a positive one."""
 
     @abstractmethod
     def crps(self, y: Any) -> Array:
         """The continuous ranked probability score of observations y; lower is better.
 
-        It has the unit of y, and is the absolute error where a distribution has no width.
+        It has the unit of y, and equals the absolute error for a distribution without width.
         """
 
     @abstractmethod
@@ -48,7 +48,7 @@ class Distribution(ABC):
         """Quantiles for levels that are broadcast against the rows, in the last dimensions."""
 
     def quantile(self, q: Any) -> Array:
-        """The quantiles of one level, or of several in a last dimension of their own.
+        """Quantiles of one level, or of several levels in the last axis.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class Distribution(ABC):
         return found[0] if q.ndim == 0 else np.moveaxis(found, 0, -1)
 
     def interval(self, coverage: float = 0.9) -> tuple[Array, Array]:
-        """The ends of intervals that hold a share `coverage`, with as much below as above."""
+        """Ends of intervals with probability `coverage`, and equal probability below and above."""
         if not 0 < coverage < 1:
             raise ValueError(f"'coverage' must lie between 0 and 1. Got {float(coverage)}.")
         ends = self._quantile(
@@ -76,13 +76,13 @@ class Distribution(ABC):
         return ends[0], ends[1]
 
     def sample(self, size: int = 1, rng: Any = None) -> Array:
-        """Random observations, `size` for each row, in a first dimension of their own.
+        """Random observations, `size` for each row, in the first axis.
 
         Parameters
         ----------
         size : int
         rng : numpy Generator, int or None
-            Where the draws come from, or a seed.
+            Random generator, or a seed.
         """
         rng = np.random.default_rng(rng)
         return self._quantile(1 - rng.random((size, *self.mean.shape)))

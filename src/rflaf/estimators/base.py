@@ -131,8 +131,8 @@ class BaseRFLAF(InspectionMixin):
         before: PartialState | None = getattr(self, "_partial", None)
         if before is None and "members_" in vars(self):
             warnings.warn(
-                "partial_fit begins a new model: this one comes from fit, which does not keep "
-                "the sums over its rows.",
+                "partial_fit starts a new model: this one was fitted by fit, which keeps no sums "
+                "over its rows.",
                 UserWarning,
                 stacklevel=caller_level(),
             )
@@ -284,8 +284,8 @@ class BaseRFLAF(InspectionMixin):
         name = f"column {column}" if names is None else f"column {names[column]!r}"
         warnings.warn(
             f"{far[-1]} of {count} rows lie more than a standard deviation outside the range of "
-            f"the fit's rows, most of them in {name}. Predictions there continue the trend at the "
-            "edge, or stay constant, and predict_interval widens with the distance.",
+            f"the training rows, most of them in {name}. Predictions there continue the trend at "
+            "the edge, or stay constant, and predict_interval widens with the distance.",
             UserWarning,
             stacklevel=caller_level(),
         )
@@ -312,7 +312,7 @@ class BaseRFLAF(InspectionMixin):
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"The activation {self.activation_.basis!r} overflows on some rows of X, which lie "
-                "too far from those of the fit. Take another 'activation', such as 'chebyshev'."
+                "too far from the training rows. Use another 'activation', such as 'chebyshev'."
             )
         return scores
 
@@ -388,9 +388,9 @@ def _warn_of_few_rows(fitted: Fit) -> None:
     count = fitted.online.first_rows
     if count < _TOO_FEW:
         warnings.warn(
-            f"partial_fit began with {count} rows of positive weight. Standardisation, activation "
-            f"and metric come from these alone, and fewer than {_TOO_FEW} tell little of them: "
-            f"give the first call {_ROWS_TO_BEGIN:,} rows or more.",
+            f"partial_fit started with {count} rows of positive weight. Standardisation, "
+            f"activation and metric are learned from these alone: pass {_ROWS_TO_BEGIN:,} rows or "
+            "more in the first call.",
             UserWarning,
             stacklevel=caller_level(),
         )

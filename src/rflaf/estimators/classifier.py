@@ -19,10 +19,9 @@ from rflaf.losses import Logistic, Loss
 class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     """Random feature classification that learns its activation function. No tuning needed.
 
-    The activation, the metric and the output weights of each member are learned by the
-    cross-entropy. Rows that a member has not seen choose the form of its inputs, the penalty, the
-    members' weights, and the temperature that scores are divided by. The scores are the weighted
-    mean of the members'.
+    Activation, metric and output weights of each member minimise the cross-entropy. Held-out rows
+    choose the form of the inputs, the penalty, the weights of the members, and the temperature by
+    which scores are divided. The scores are the weighted mean over members.
 
     Parameters
     ----------
@@ -32,11 +31,11 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     local_models
         As for RFLAFRegressor.
     monotonic_cst : array-like of d, dict or None
-        As for RFLAFRegressor, with two classes: 1 for columns in which the probability of the
-        second never falls.
+        As for RFLAFRegressor, for two classes: 1 for columns in which the probability of the
+        second must never fall.
     max_iter : int
-        As for RFLAFRegressor. With 1,000 rows per member or more, as many steps on small sketches
-        come before these.
+        As for RFLAFRegressor. With 1,000 rows per member or more, these are preceded by as many
+        steps on small sketches.
     alpha : "auto" or float
         Penalty: mean cross-entropy plus alpha |v|².
     class_weight : dict, "balanced" or None
@@ -50,16 +49,15 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     feature_importances_, feature_importances_std_, background_, effort_, left_out_
         As for RFLAFRegressor. With two classes there is one output, the log-odds of the second.
     oof_prediction_ : array, n × C, or None
-        For each row the probabilities by those members that have not seen it, weighted and
-        calibrated (NaN: all have, or the row has no weight). None where the rows are too many to
-        keep.
+        For each row the calibrated probabilities of the members that have not seen it (NaN: all
+        have, or the row has no weight). None if there are too many rows to keep.
     oof_score_ : float
-        Accuracy on rows by the members that have not seen them, with the rows' own weights.
+        Accuracy of `oof_prediction_`, with the sample weights.
     oof_metrics_ : dict
-        Log-loss, ROC AUC, average precision and accuracy of the same predictions: for each the
-        value of the model, and that of a model which always predicts the shares of the classes.
+        Log-loss, ROC AUC, average precision and accuracy of `oof_prediction_`: for each the value
+        of this model, and of one that always predicts the class frequencies.
     temperature_ : float
-        What scores were divided by, for the cross-entropy of these rows.
+        Factor by which scores are divided; it minimises the out-of-fold cross-entropy.
 
     Examples
     --------
@@ -155,7 +153,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
         strange = [label for label in np.unique(y).tolist() if label not in known]
         if strange:
             raise ValueError(
-                f"'y' must have classes of the first call of partial_fit, {_listed(known)}. Got "
+                f"'y' may only have classes of the first partial_fit, {_listed(known)}. Got "
                 f"{strange[0]!r}."
             )
 
@@ -196,8 +194,8 @@ def check_classes(classes: Any, found: Array) -> None:
     given, there = set(np.unique(classes).tolist()), set(found.tolist())
     if given != there:
         raise ValueError(
-            "'classes' must be the classes of the rows in the first call of partial_fit, which "
-            f"has to have some of each, {_listed(there)}. Got {_listed(given)}."
+            "'classes' must be the classes in the rows of the first partial_fit, "
+            f"{_listed(there)}. Got {_listed(given)}."
         )
 
 

@@ -1,4 +1,4 @@
-"""What `explain` returns: attributions with their rows, and pictures of them."""
+"""What `explain` returns: attributions with their rows, and plots."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _COLOURS = "C0", "C3"  # of what lowers a score, and of what raises it
 
 @dataclass(frozen=True)
 class Explanation:
-    """Attributions of rows: `values` sum over columns to the scores less `base_values`.
+    """Attributions of rows: `values` sum over columns to the scores minus `base_values`.
 
     Attributes
     ----------
     values : array, n × d or n × d × C
     base_values : array of n, or n × C
-        The mean score of the background rows, for each row the same.
+        The mean score of the background rows, the same for each row.
     data : array, n × d, or None
         The rows as they were given; None for a source.
     feature_names : list of str
     output_names : list of str or None
-        Of the C outputs, where they are classes.
+        Names of the C outputs, if they are classes.
     """
 
     values: Array
@@ -57,16 +57,16 @@ class Explanation:
     def plot(
         self, row: int | None = None, *, output: int = 0, top: int = 10, ax: Any = None
     ) -> Any:
-        """Draw one row as bars, or all rows as a swarm of points for each column.
+        """Plot one row as bars, or all rows as a beeswarm.
 
         Parameters
         ----------
         row : int, optional
             Default: all rows, or the only one.
         output : int
-            Which output, where there are several.
+            Which output, if there are several.
         top : int
-            Columns that are drawn, those with the largest mean |attribution|.
+            Number of columns: those with the largest mean |attribution|.
         ax : matplotlib axes, optional
             Default: the current axes.
 

@@ -27,11 +27,11 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     Parameters
     ----------
     n_components : int
-        Random features, M.
+        Number of random features, M.
     activation : str or Activation
-        The name of a fixed activation, or one that a model has learned (`model.activation_`).
-        Even ones ("cos", "gaussian") are given a phase, without which no odd function can be
-        learned; `Activation("cos")` has none.
+        The name of a fixed activation, or a learned one (`model.activation_`). The names "cos" and
+        "gaussian" include a phase, because even activations cannot represent odd functions;
+        `Activation("cos")` has none.
     scale : float
         Standard deviation of Z for standardised inputs.
     standardise : bool
@@ -81,7 +81,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> RandomFeatures:
-        """Measure the columns, and draw W."""
+        """Compute means and scales of the columns, and draw W."""
         found = RandomFeatures()  # nothing is set on self before all is known
         X = checked(found, X, True, accept_sparse="csr", dtype=FLOATS)
         d = X.shape[1]
@@ -106,7 +106,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self
 
     def transform(self, X: Any) -> Any:
-        """The features, n × M, of X's precision."""
+        """The features, n × M, in the precision of X."""
         check_is_fitted(self)
         X = checked(self, X, False, accept_sparse="csr", dtype=FLOATS)
         x = standardise(X, self.mean_, self.scale_, X.dtype)

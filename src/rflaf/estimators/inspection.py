@@ -33,7 +33,7 @@ def warn_of_coverage(share: float, basis: Basis) -> None:
     low, high = basis.grid
     warnings.warn(
         f"Only {int(100 * share)}% of the projected inputs lie inside the grid "
-        f"[{low:g}, {high:g}], where the activation can be shaped. A wider 'grid' and more "
+        f"[{low:g}, {high:g}], where the activation is learned. A wider 'grid' and more "
         "'n_basis' may help.",
         UserWarning,
         stacklevel=caller_level(),
@@ -44,11 +44,11 @@ class InspectionMixin(BaseEstimator):
     """The activation's picture, a summary, a page."""
 
     def plot_activation(self, ax: Any = None) -> Any:
-        """Draw the learned activation, and under it the histogram of what it is applied to.
+        """Plot the learned activation, over a histogram of the projected inputs.
 
-        The dashed line is the closest formula of `Activation.describe`, where the histogram is.
-        Those of several members are thin, scaled to one height and sign, with their mean. Of
-        members with several forms of the inputs, those of the first one's form are drawn.
+        The dashed line is the closest formula of `Activation.describe` on these inputs. Thin lines
+        are the activations of single members, scaled to the same height and sign; the thick line is
+        their mean. Only members with the form of the first one are shown.
         """
         check_is_fitted(self)
         activations = alike([each.layer.activation for each in leading_team(self.members_)])
@@ -78,7 +78,7 @@ class InspectionMixin(BaseEstimator):
         return activation.describe(self.z_sample_, 1) if activation.basis.learnable else []
 
     def plot_importances(self, ax: Any = None, top: int = 15) -> Any:
-        """Draw the importances of the `top` columns as bars, with their spread between members."""
+        """Plot the importances of the `top` columns, with their standard deviation over members."""
         check_is_fitted(self)
         ax = current_axes() if ax is None else ax
         names, order = self._column_names(), np.argsort(self.feature_importances_)[-top:]
@@ -89,16 +89,16 @@ class InspectionMixin(BaseEstimator):
         return ax
 
     def plot_warps(self, columns: Any = None, axes: Any = None) -> Any:
-        """Draw what becomes of columns that are cut into bins: a curve per column.
+        """Plot the learned transformation of binned columns, one curve per column.
 
-        A curve rises where the model looks closely, and is flat where values count as the same. It
-        adds up the learned scales of the bins, in the mean over members.
+        A curve is steep where the model distinguishes values closely, and flat where they count as
+        equal: it is the sum of the learned scales of the bins, averaged over members.
 
         Parameters
         ----------
         columns : list of str or int, optional
-            Names of inputs, or their numbers: those into which the columns of a frame have been
-            turned. By default six of the most important columns.
+            Names or positions of inputs, after the encoding of a frame. Default: the six most
+            important ones.
         axes : list of Axes, optional
             One per column.
 
@@ -120,7 +120,7 @@ class InspectionMixin(BaseEstimator):
         unknown = [j for j in columns if j not in cut.tolist()]
         if unknown:
             known = [names[j] for j in cut]
-            raise ValueError(f"'columns' must be cut into bins: {known}. Got {unknown}.")
+            raise ValueError(f"'columns' must be binned columns: {known}. Got {unknown}.")
         if axes is None:
             from matplotlib import pyplot
 
@@ -145,19 +145,19 @@ class InspectionMixin(BaseEstimator):
         return [str(name) for name in names], origin
 
     def explain(self, X: Any, background: Any = None) -> Explanation:
-        """What each column adds to the score of each row, compared with background rows.
+        """Attribute the score of each row to the columns, compared with background rows.
 
-        The attributions of a row sum to its score less the mean score of the background rows.
-        Scores are predictions in the unit of the target for squared error; for another loss they
-        are what `loss_.predict` makes predictions of. For classes they are those of
-        `decision_function`: log-odds of the second of two classes, or a score per class.
+        The attributions of a row sum to its score minus the mean score of the background rows. For
+        squared error, scores are predictions; for other losses they are on the scale of the link;
+        for classes they are those of `decision_function`: log-odds of the second of two classes, or
+        one score per class.
 
         Parameters
         ----------
         X : array or frame, n × d
         background : array or frame, optional
-            Rows to compare with, such as those of a group; a hundred are plenty, and the time is
-            in proportion to them. Default: `background_`, at most 64 rows of the fit.
+            Rows to compare with, such as those of a group. A hundred are plenty; the time is
+            proportional to their number. Default: `background_`, at most 64 training rows.
 
         Returns
         -------
@@ -168,10 +168,10 @@ class InspectionMixin(BaseEstimator):
         -----
         Attributions are integrated gradients, in closed form, along straight lines from each
         background row in the space of a member's inputs: standardised columns, ranks, bins,
-        levels. Those of one column are added up. Beyond the training rows the straight line that
-        a column goes on with is its own; where the score reaches its bounds, the attributions of
-        the row are scaled down to it. What is left by rounding, and what `monotonic_cst` has
-        changed, is spread over the columns in proportion to their attributions.
+        levels. Those of one column are added up. Outside the training range, the straight line that
+        continues a column belongs to that column; if the score reaches its bounds, the attributions
+        of the row are scaled down. Rounding errors, and changes by `monotonic_cst`, are distributed
+        over the columns in proportion to their attributions.
 
         Examples
         --------
@@ -215,12 +215,12 @@ class InspectionMixin(BaseEstimator):
         )
 
     def gradient(self, X: Any) -> NDArray[Any]:
-        """The derivative of each row's score in each column, n × d, or n × d × C.
+        """Derivative of each row's score in each column, n × d, or n × d × C.
 
-        Scores are those of `explain`. Columns of a frame that are no numbers have NaN. For a
-        missing value it is the derivative at the median, which takes its place. At the kinks of
-        ranks and bins it is the derivative to one side. Beyond the training rows it is that of the
-        straight line that the model goes on with, and 0 where the score has reached its bounds.
+        Scores are those of `explain`. Non-numeric columns of a frame have NaN. For a missing value
+        it is the derivative at the median. At the kinks of ranks and bins it is one-sided. Outside
+        the training range it is the slope of the line that continues the model, and 0 where the
+        score has reached its bounds.
 
         Examples
         --------
@@ -247,14 +247,13 @@ class InspectionMixin(BaseEstimator):
     def to_torch(self) -> Any:
         """The fitted model as an `nn.Module`: the same predictions, differentiable, trainable.
 
-        It takes a tensor of rows, n × d, and gives what `predict` gives, or `predict_proba` for
-        classes; `module.scores(x)` gives the scores of a loss, such as the logits. NaN is a missing
-        value; rows that the model refuses give NaN. A model of columns that are not all numbers
-        takes what `encoder_.transform` makes of them.
+        It takes a tensor of rows, n × d, and returns what `predict` does, or `predict_proba` for
+        classes; `module.scores(x)` returns the scores, such as logits. NaN is a missing value; rows
+        that the model would refuse give NaN. A model of a frame with non-numeric columns takes the
+        output of `encoder_.transform`.
 
-        Parameters are, for each member, the output weights `V`, their `bias`, the activation's
-        coefficients, and `W`, which asks for no gradient until `requires_grad_` says so. It needs
-        PyTorch.
+        The parameters of each member are the output weights `V`, their `bias`, the coefficients of
+        the activation, and `W`, which is frozen until you call `requires_grad_`. Needs PyTorch.
 
         Examples
         --------
@@ -286,7 +285,7 @@ class InspectionMixin(BaseEstimator):
         return np.arange(self.n_features_in_) if self.encoder_ is None else self.encoder_.origin_
 
     def outside_share(self, X: Any) -> float:
-        """The share of rows more than a standard deviation outside the range of the fit's rows.
+        """Share of rows more than a standard deviation outside the range of the training rows.
 
         >>> import numpy as np
         >>> from rflaf import RFLAFRegressor
@@ -299,7 +298,7 @@ class InspectionMixin(BaseEstimator):
         return float(far / count)
 
     def summary(self) -> str:
-        """A few lines on what was fitted."""
+        """Score, members, chosen parameters and importances, as text."""
         check_is_fitted(self)
         losses = [record["loss"] for record in self.history_]
         inputs, columns = len(self.scale_), self.n_features_in_
@@ -314,7 +313,7 @@ class InspectionMixin(BaseEstimator):
             f"  alpha          {self.alpha_:.3g}",
             f"  grid coverage  {self.grid_coverage_:.1%}",
             f"  effort         {self.effort_}",
-            *(f"  left out       {text}, for lack of time" for text in self.left_out_),
+            *(f"  skipped        {text} (time limit)" for text in self.left_out_),
             *(f"  constraint     {text}" for text in self._constraints()),
         ]
         if losses:
@@ -349,7 +348,7 @@ class InspectionMixin(BaseEstimator):
         if not metrics:
             return f"oof {self.loss_.score_name} {score:.2f} ({count})"
         each = [f"{name} {ours:.3g} ({other:.3g})" for name, (ours, other) in metrics.items()]
-        return f"oof {', '.join(each)}; in brackets: class shares alone ({count})"
+        return f"oof {', '.join(each)}; in parentheses: constant model ({count})"
 
     def report(
         self,
@@ -361,7 +360,7 @@ class InspectionMixin(BaseEstimator):
         y_train: Any = None,
         title: str | None = None,
     ) -> Path:
-        """Write a page about the model: one HTML file that needs nothing else.
+        """Write a page about the model: one self-contained HTML file.
 
         The parameters, and the path that is returned, are those of `rflaf.report.write_report`:
         `path` is replaced if it exists, `X_test` and `y_test` are rows that the model has not seen,

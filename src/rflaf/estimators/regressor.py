@@ -23,102 +23,98 @@ from rflaf.losses import LOSSES, Loss
 class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     """Random feature regression that learns its activation function. No tuning needed.
 
-    f(x) = sum_m v_m sigma(w_m · L x) + intercept. The w_m are drawn at random and stay as they are.
-    sigma, a linear map L of the inputs and the penalty are learned by the held-out error of the
-    ridge solution v, which is exact. Rows are split into folds before anything is learned. Several
-    members each learn on the rows outside a fold; their errors on the folds choose the forms of the
-    inputs, the kind of L, the penalty and the members' weights. The prediction is the weighted mean
-    of the members.
+    f(x) = sum_m v_m sigma(w_m · L x) + intercept. The w_m are random and never trained. sigma, a
+    linear map L of the inputs and the penalty are learned by minimising the held-out error of the
+    exact ridge solution v. Rows are split into folds before anything is learned, and each member
+    learns on the rows outside one fold. The errors on the folds choose the forms of the inputs, the
+    kind of L, the penalty and the weights of the members. The prediction is their weighted mean.
 
     Parameters
     ----------
     n_components : "auto" or int
-        Random features, M, of each member. "auto": 500 up to 2,000 rows, 1,000 up to 10,000, 2,000
-        up to 30,000, then 3,000.
+        Random features per member, M. "auto": 500 up to 2,000 rows, 1,000 up to 10,000, 2,000 up to
+        30,000, then 3,000.
     loss : str or Loss
-        What is minimised. "squared_error" predicts means; "huber" means that outliers hardly move;
-        "absolute_error" medians; "quantile" those of `quantile`; "poisson", "tweedie" and "gamma"
-        means of targets that are not negative (gamma: positive), as exponentials of the model.
-        A loss of one's own is described in `rflaf.losses`.
+        Loss to minimise. "squared_error" predicts means; "huber" means, robust to outliers;
+        "absolute_error" medians; "quantile" the levels in `quantile`; "poisson", "tweedie" and
+        "gamma" means of non-negative targets (gamma: positive), with a log link. To write your own,
+        see `rflaf.losses`.
     quantile : float or list of floats
-        With loss="quantile", which ones to predict, between 0 and 1. An increasing list gives a
-        column for each, and these never cross.
+        With loss="quantile", the level to predict, between 0 and 1. An increasing list gives one
+        column per level; these never cross.
     power : float
         With loss="tweedie", the variance is proportional to the mean to this power: 1 is Poisson, 2
         gamma.
     activation : str, Basis or Activation
-        A basis to learn in ("rbf", "bspline", "chebyshev", "polynomial", or a Basis), a fixed
-        activation ("relu", "cos", "tanh", ...), or an Activation to use as it is. Even ones ("cos",
-        "gaussian") are given a phase by their name, without which a model is even in X W and learns
-        nothing of odd functions; `rflaf.bases.Fixed("cos")` has none.
+        Basis of the learned activation ("rbf", "bspline", "chebyshev", "polynomial", or a Basis), a
+        fixed activation ("relu", "cos", "tanh", ...), or an Activation to use unchanged. The names
+        "cos" and "gaussian" include a phase, because a model with an even activation cannot learn
+        odd functions; `rflaf.bases.Fixed("cos")` has none.
     n_basis : int
-        Basis functions, N, where `activation` is a name. The cost does not depend on it.
+        Number of basis functions, N, if `activation` is a name. The cost does not depend on it.
     grid : (float, float)
-        Where the basis lives. Projected inputs start with nearly all of them inside [-2, 2].
+        Interval of the basis. At the start nearly all projected inputs lie inside [-2, 2].
     metric : {"auto", "full", "diagonal", "none"}
-        The map L. "full" finds directions, "diagonal" gives each input a scale, "none" leaves the
-        standardised inputs unchanged. "auto": whichever predicts held-out rows best.
+        The map L. "full" learns directions, "diagonal" one scale per input, "none" leaves the
+        standardised inputs unchanged. "auto": the one with the lowest held-out error.
     input_form : {"auto", "raw", "both", "ranks", "bins"} or a subclass of Form
-        The inputs that L maps: standardised columns ("raw"), these and their ranks side by side,
-        ranks where a column has several values, or such columns cut into bins at their quantiles,
-        where functions may change fast. "auto": "raw", "both" or "bins", chosen with the metric;
-        with n_members="auto" too, members in the better of the first two and members in bins are
-        mixed. A class of one's own is described in `rflaf.inputs.forms`.
+        Inputs of L: standardised columns ("raw"), these and their ranks, ranks only (for columns
+        with more than two values), or columns binned at quantiles, in which functions can change
+        quickly. "auto": "raw", "both" or "bins", chosen together with the metric; if n_members is
+        "auto" too, members on the better of the first two and members on bins are averaged. To
+        write your own, see `rflaf.inputs.forms`.
     n_members : "auto" or int
-        Models that each learn on the rows outside a fold, in each form of the inputs that is used.
-        "auto": 5 up to 5,000 rows, 3 up to 10,000, then 1. A number keeps to one form of the
-        inputs. A single member is the plain model: some rows are kept aside to choose by, and the
-        final v uses all rows.
+        Members per form of the inputs, each learning on the rows outside one fold. "auto": 5 up to
+        5,000 rows, 3 up to 10,000, then 1. A number restricts the model to one form. A single
+        member is the plain model: choices are made on held-out rows, and the final v uses all rows.
     alpha : "auto" or float
-        Penalty: the mean loss plus alpha |v|², for squared error of targets in units of their
-        variance.
+        Penalty: mean loss plus alpha |v|². For squared error the loss is divided by the variance of
+        the targets.
     solver : {"auto", "ridge", "cg"}
-        "ridge": as above, v exactly, by normal equations, which take M² numbers. "cg": v by
-        preconditioned conjugate gradients with features computed on the fly, for M of 10,000 and
-        more; held-out rows decide when to stop. It has one member and no `partial_fit`.
-        "auto": "ridge" up to 5,000 features, beyond that whichever is cheaper and fits the memory.
-        The paper's own training by Adam is `rflaf.nn.train`.
+        "ridge": normal equations, with M² numbers. "cg": preconditioned conjugate gradients that
+        compute features on the fly, for M of 10,000 and more, stopped by held-out rows; one member,
+        no `partial_fit`. "auto": "ridge" up to 5,000 features, beyond that the cheaper one that
+        fits into memory. The paper's training by Adam is `rflaf.nn.train`.
     fit_intercept : bool
         Whether the model has an intercept.
     validation_fraction : float
-        With one member, the share of rows kept aside to choose by; at least a hundred rows, or a
-        third of all.
+        With one member, the share of held-out rows; at least a hundred rows, or a third of all.
     max_iter, tol : int, float
-        Largest number of steps for learning sigma and L (0: none); n rows get at most 8 + n / 50,
-        with several members 8 + n / 100. Most steps use small sketches of the rows and features,
-        the last ones larger ones. Those of one size end when 32 of them gain less than `tol`,
-        relatively.
+        Maximum number of steps for learning sigma and L (0: none); n rows get at most 8 + n / 50,
+        with several members 8 + n / 100. Most steps use small sketches of rows and features, the
+        last ones larger sketches. Steps of one size end when 32 of them improve the loss by less
+        than `tol`, relatively.
     l1, smoothness : float
         Penalties on sigma's coefficients: their mean |a|, and their mean squared second difference.
     projection : {"gaussian", "orthogonal"}
         How the w_m are drawn.
     max_bytes : int or None
-        Bytes that a fit may take for what it chooses to hold: the sample that the activation is
-        learned on, blocks of rows, features between passes. None: as many rows as are worth it
-        (200,000 at most), and a quarter of what is free.
+        Memory limit for what a fit may choose to hold: the sample for learning the activation,
+        blocks of rows, features between passes. None: up to 200,000 rows, and a quarter of the free
+        memory.
     warm_start : bool
-        Start learning from the sigma, L and alpha of the last fit. Out-of-fold figures are honest
-        then only if rows and seed are those of that fit.
+        Start from the sigma, L and alpha of the last fit. Out-of-fold results are honest only if
+        rows and seed are those of that fit.
     n_jobs : int or None
-        Threads. None: what joblib's context says, or all processors. BLAS keeps to one thread
-        during a fit, and has its setting back afterwards.
+        Threads. None: the setting of joblib's context, or all processors. BLAS is limited to one
+        thread during a fit.
     random_state : int, RandomState or None
-        The same seed gives the same model on the same machine, whatever the number of threads.
+        The same seed gives the same model on the same machine, for any number of threads.
     verbose : int
         1 shows a progress bar.
     categorical_features : "from_dtype", array-like or None
-        Which columns of a frame are categories. "from_dtype": those of a type for categories, and
-        strings that repeat. Names, numbers or a mask of columns: these as well, whatever they
-        hold. None: no column; strings that are no dates are refused.
+        Categorical columns of a frame. "from_dtype": those with a categorical type, and strings
+        that repeat. Names, positions or a mask: these columns as well. None: no column; strings
+        other than dates raise an error.
     monotonic_cst : array-like of d, dict or None
-        1 for columns in which predictions never fall, -1 for those in which they never rise, 0 for
-        others; or a dict of such numbers by column names. At most eight columns of numbers. It
-        holds between any two rows that differ in such a column alone, inside the range of the
-        training rows; `docs/algorithm.md` says how. A prediction takes 16 to 512 times as long.
+        1 for columns in which predictions must never fall, -1 for those in which they must never
+        rise, 0 for others; or a dict by column name. At most eight numeric columns. It holds for
+        any two rows that differ in one such column only, within the range of the training rows
+        (`docs/algorithm.md`). Predictions take 16 to 512 times as long.
     effort : {"fast", "default", "best"}
-        How much work a fit does. "fast": one member per form, with at most 800 features, and short
-        learning and trials. "best": twice as many members, and twice as many features. Numbers that
-        are given (`n_components`, `n_members`, `max_iter`) are kept.
+        Amount of work. "fast": one member per form with at most 800 features, short learning and
+        trials. "best": twice as many members and features. Parameters that you set
+        (`n_components`, `n_members`, `max_iter`) are kept.
     time_limit : float or None
         Seconds after which `fit` ends with the best that it has; the smallest fit is always made.
         It fits with little effort first, and with more while there is time, up to `effort`. What
@@ -151,34 +147,31 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     history_ : list of dict
         Held-out loss, penalty and width of the sketch at each step of learning.
     n_iter_, n_samples_fit_ : int
-        Steps of learning, and rows that were read.
+        Number of steps of learning, and of rows read.
     grid_coverage_ : float
-        Share of the projected inputs inside the grid; L is kept small enough for most of them.
+        Share of projected inputs inside the grid. The fit limits L so that most of them are.
     oof_prediction_ : array, n or n × C, or None
-        For each row the weighted prediction of those members that have not seen it (NaN: all
-        have). None where the rows are too many to keep.
+        For each row the weighted prediction of the members that have not seen it (NaN: all have).
+        None if there are too many rows to keep.
     oof_score_ : float
-        Their score: R² for squared error, D², the share of the constant's loss that is gone, for
-        others. These rows have chosen the form of the inputs, the penalty and the weights of the
-        teams, and nothing else of what predicts them.
+        Score of `oof_prediction_`: R² for squared error, D² for other losses (one minus the loss
+        relative to the best constant). A row was used to choose the form of the inputs, the penalty
+        and the weights of the teams, and for nothing else in its prediction.
     feature_importances_ : array of d
-        How far predictions move when an input is shuffled, summing to one; for a column that became
-        several inputs, their sum.
+        How much predictions change when a column is shuffled, scaled to sum to one.
     feature_importances_std_ : array of d
-        Standard deviation of the importances between members, of which two per team are asked; 0
-        with one member.
+        Standard deviation of the importances over members (at most two per team); 0 with one.
     background_ : array or None
-        At most 64 rows of the fit, encoded, that `explain` compares others with. Set it to None
-        before saving to leave them out of the file.
+        At most 64 encoded training rows that `explain` compares with. Set it to None before saving
+        to keep them out of the file.
     effort_, left_out_ : str, list of str
-        The effort that the model comes from, and what there was no time for with `time_limit`.
+        The effort of this model, and what was skipped because of `time_limit`.
     encoder_ : ColumnEncoder or None
-        What became of the columns: see `rflaf.inputs`. None for sparse matrices and sources.
+        Encoder of the columns: see `rflaf.inputs`. None for sparse matrices and sources.
     noise_ : float or array of C
-        Standard deviation of the target about predictions of rows that were not learned from; None
-        for several quantiles.
+        Standard deviation of the out-of-fold errors; None for several quantiles.
     spread_ : Spread or None
-        The distribution of errors and its scale as a function of the inputs, for `predict_dist`.
+        Distribution of the errors, and their scale as a function of the inputs, for `predict_dist`.
 
     Examples
     --------
@@ -242,18 +235,14 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
         """Learn from rows X, n × d (dense or sparse), and targets y, n or n × C.
 
-        X may be a frame of pandas, polars, pyarrow or another library that narwhals knows, with
-        numbers, booleans, categories, strings, dates and missing values; see `ColumnEncoder` for
-        what becomes of them. Arrays may have NaN.
+        X may be a data frame of pandas, polars, pyarrow or another library that narwhals supports,
+        with numbers, booleans, categories, strings, dates and missing values (see `ColumnEncoder`).
+        Arrays may contain NaN. X may also be a source of `rflaf.rows`, whose blocks include targets
+        and weights. A fit that fails or is interrupted leaves the estimator as it was.
 
-        X may also be a source of `rflaf.rows`, whose blocks have the targets and weights; it is
-        read twice, and never held whole. A fit that fails or is interrupted leaves the estimator
-        as it was.
-
-        `groups` has a label for each row, where rows belong together, as those of one patient do:
-        a group stays in one fold. What is chosen suits new groups then, and `oof_score_`, noise
-        and intervals are those of rows of new groups. It takes two groups, and X in memory. Below
-        20 rows nothing is held out, and groups change nothing.
+        `groups` has a label per row if rows belong together, such as those of one patient. A group
+        stays in one fold, and `oof_score_`, noise and intervals are those of new groups. It needs
+        at least two groups, and X in memory. With fewer than 20 rows it has no effect.
 
         Examples
         --------
@@ -261,13 +250,13 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         >>> from rflaf import RFLAFRegressor
         >>> rng = np.random.default_rng(0)
         >>> patient = np.repeat(np.arange(40), 10)
-        >>> X = rng.standard_normal((40, 3))[patient]  # nearly the same in all rows of a patient
+        >>> X = rng.standard_normal((40, 3))[patient]  # nearly the same for all rows of a patient
         >>> X += 0.01 * rng.standard_normal(X.shape)
         >>> y = rng.standard_normal(40)[patient] + 0.1 * rng.standard_normal(400)
         >>> model = RFLAFRegressor(50, random_state=0)
-        >>> bool(model.fit(X, y).oof_score_ > 0.5)  # patients that it knows
+        >>> bool(model.fit(X, y).oof_score_ > 0.5)  # known patients
         True
-        >>> bool(model.fit(X, y, groups=patient).oof_score_ > 0.1)  # there is nothing to learn
+        >>> bool(model.fit(X, y, groups=patient).oof_score_ > 0.1)  # new ones: nothing to learn
         False
         """
         return super().fit(X, y, sample_weight, groups)
@@ -276,12 +265,10 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Add rows to the model.
 
-        The first call is a fit: standardisation, activation and metric come from its rows and stay
-        from then on, as does what becomes of the columns of a frame, so give it a few thousand
-        (below 100 there is a warning). Later calls add their rows to the sums, and the output
-        weights are those of all rows so far. Weights of members, out-of-fold predictions and
-        importances stay those of the first call; there is no linear member. A call that fails or
-        is interrupted counts none of its rows.
+        The first call is a fit, so give it a few thousand rows (it warns below 100): encoding,
+        standardisation, activation, metric, weights of members, out-of-fold predictions and
+        importances come from it and stay. Later calls update the output weights. A call that fails
+        or is interrupted uses none of its rows.
         """
         if self.solver == "cg":
             raise ValueError(f"partial_fit takes solver 'auto' or 'ridge'. Got {self.solver!r}.")
@@ -312,20 +299,20 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
             return self.loss_.predict(scores).astype(self.dtype_, copy=False)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions; with loss="quantile" D², the mean over the quantiles.
+        """R² of the predictions; with loss="quantile" D², averaged over the quantiles.
 
-        D² is the share of the pinball loss of the best constant that is gone.
+        D² is one minus the pinball loss relative to that of the best constant.
         """
         return self.loss_.quality(np.asarray(y), self.predict(X), sample_weight)
 
     def predict_dist(self, X: Any) -> Distribution:
         """The distribution of a new observation at each row of X.
 
-        It comes from errors on rows that were not learned from, divided by a scale that depends on
-        the row: skewed where errors are. Beyond the rows of the fit it widens with the distance.
-        For "poisson", "gamma" and "tweedie" it is of the family that the loss implies, with the
-        dispersion of such rows: a negative binomial for counts, a gamma, or zeros and positive
-        numbers. There is none for several quantiles at once.
+        It is built from out-of-fold errors divided by a scale that depends on the row, and is as
+        skewed as they are. Outside the training range it widens with the distance. For "poisson",
+        "gamma" and "tweedie" it has the family that the loss implies: a negative binomial for
+        counts, a gamma, or a mixture of zeros and gamma variables. A model of several quantiles has
+        none.
 
         Examples
         --------
@@ -345,7 +332,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         if self.spread_ is None:
             raise ValueError(
                 "Distributions, standard deviations and intervals need one prediction per target. "
-                f"Got loss={self.loss_.name!r} with {self.loss_.outputs} predictions: take these."
+                f"Got loss={self.loss_.name!r} and {self.loss_.outputs} predictions: use these."
             )
         blocks = [self._located(self.spread_, x) for x in self._input_blocks(X)]
         prediction, std = (np.concatenate(parts) for parts in zip(*blocks))
@@ -362,11 +349,11 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         return prediction, std
 
     def predict_std(self, X: Any) -> Array:
-        """The standard deviation of a new observation at each row of X: that of `predict_dist`."""
+        """Standard deviation of a new observation at each row of X: that of `predict_dist`."""
         return self.predict_dist(X).std.astype(self.dtype_)
 
     def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95)) -> Array:
-        """Quantiles of a new observation at each row of X, in a last dimension; they never cross.
+        """Quantiles of a new observation at each row of X, in the last axis; they never cross.
 
         Parameters
         ----------
@@ -386,9 +373,9 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         return self.predict_dist(X).quantile(np.atleast_1d(quantiles)).astype(self.dtype_)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Array, Array]:
-        """The ends of intervals that hold a share `coverage` of new observations.
+        """Ends of intervals that contain a share `coverage` of new observations.
 
-        They are quantiles of `predict_dist`, with as much probability below as above.
+        They are quantiles of `predict_dist`, with equal probability below and above.
 
         Examples
         --------

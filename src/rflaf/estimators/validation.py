@@ -261,9 +261,8 @@ def repeat_keys(x: Any, y: Array, weights: Array, seed: int) -> Keys | None:
     share = float(np.mean(sizes[first] > 1))
     if share >= _REPEATED:
         warnings.warn(
-            f"{share:.0%} of the rows repeat others. Such rows share a fold, so that oof_score_ is "
-            "that of rows which are not in the data yet. Pass 'groups' if other rows belong "
-            "together too.",
+            f"{share:.0%} of the rows are duplicates. They share a fold, so that oof_score_ is "
+            "that of new rows. Pass 'groups' if other rows belong together too.",
             UserWarning,
             stacklevel=caller_level(),
         )
@@ -303,10 +302,7 @@ def group_keys(groups: Any, weights: Array, seed: int) -> Keys:
         codes = np.unique(labels, return_inverse=True)[1]
     count = len(np.unique(codes[weights > 0]))
     if count < 2:
-        raise ValueError(
-            "'groups' must have 2 groups with a positive weight, or more, for rows to be held "
-            f"out. Got {count}."
-        )
+        raise ValueError(f"'groups' must have at least 2 groups with positive weight. Got {count}.")
     return fold_keys(seed, 0, int(codes.max()) + 1)[codes]
 
 

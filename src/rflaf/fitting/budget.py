@@ -65,7 +65,7 @@ def check_fit(sample: Sample, outputs: int, settings: FitSettings, folds: int) -
     if needed > free:
         raise MemoryError(
             f"A fit with n_components={m}, n_members={members} and {d} inputs needs at least "
-            f"{gigabytes(needed)} of memory. There are {gigabytes(free)} free: take fewer "
+            f"{gigabytes(needed)} of memory. There are {gigabytes(free)} free: use fewer "
             "'n_components'."
         )
 

@@ -125,15 +125,14 @@ def plan_folds(sample: Sample, settings: FitSettings) -> Folds:
     grouped = len(keys) < n
     if grouped and len(keys) < 2:
         raise ValueError(
-            f"'groups' must have 2 groups with a positive weight, or more, for rows to be held "
-            f"out. Got {len(keys)} for {n} rows."
+            f"'groups' must have at least 2 groups with positive weight. Got {len(keys)}."
         )
     if not settings.holds_out:
         return Folds(sample.keys[:0], [-1])
     if members > n // 2:
         raise ValueError(
-            f"'n_members' must leave each member some rows of its own to be judged by. Got "
-            f"{members} for {n} rows; expected at most {n // 2}."
+            f"'n_members' must be at most {n // 2} for {n} rows, so that each member has held-out "
+            f"rows. Got {members}."
         )
     if members > 1 and grouped:
         of_group = even_folds(sizes, min(members, len(keys)))

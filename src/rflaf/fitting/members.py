@@ -135,6 +135,7 @@ def describe_members(members: list[Member]) -> list[str]:
         layer, part = team[0].layer, sum(member.weight for member in team)
         models = "model" if len(team) == 1 else "models"
         text = f"{len(team)} {models} on {layer.form.text}, {_METRIC_TEXTS[layer.kind]}"
+        text += ", with local models" if team[0].local else ""
         parts.append((part, text))
     parts.sort(key=lambda pair: -pair[0])
     return [text if part > 0.999 else f"{text} ({part:.0%} of the weight)" for part, text in parts]

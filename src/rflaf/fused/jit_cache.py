@@ -88,9 +88,9 @@ class NoCache(NullCache):
         _say_compiling()
         _warn(
             "",
-            "Compiled kernels cannot be kept, because no folder for them can be written: every "
-            "process compiles them anew, which takes some seconds. Set NUMBA_CACHE_DIR to a folder "
-            "that can be written, and fill it by `python -m rflaf.fused`.",
+            "Compiled kernels cannot be cached, because no cache folder is writable: every process "
+            "compiles them again, which takes some seconds. Set NUMBA_CACHE_DIR to a writable "
+            "folder, and fill it with `python -m rflaf.fused`.",
         )
 
 
@@ -130,7 +130,7 @@ class ForgivingCache(FunctionCache):
         _warn(
             self.cache_path,
             f"The cache of compiled code in {self.cache_path!r} cannot be {what} "
-            f"({type(error).__name__}: {error}). The code is compiled anew in every process, which "
+            f"({type(error).__name__}: {error}). It is compiled again in every process, which "
             f"takes some seconds, {until}.",
         )
 

@@ -28,12 +28,12 @@ from rflaf.runtime.callers import caller_level
 Array = NDArray[Any]
 
 _MOST_CLASSES = 20  # whole numbers of more values are numbers, if nobody says otherwise
-_NOTHING = "X has no column to learn from: all of them are empty or left out."
+_NOTHING = "X has no usable column: all of them are empty or ignored."
 CATEGORICAL = [StrOptions({"from_dtype"}), "array-like", None]
 
 
 class ColumnEncoder(TransformerMixin, BaseEstimator):
-    """Numbers from the columns of a frame: categories, missing values, dates, booleans.
+    """Encode the columns of a data frame as numbers: categories, missing values, dates, booleans.
 
     Numbers stay as they are; missing ones become the median, with a column that says so where the
     fit had some. Booleans are 0 and 1. A category becomes one-hot columns, with missing values as
@@ -44,17 +44,17 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     of its character n-grams. Identifiers are left out with a warning, and so is free text that does
     not help linear models to predict y.
 
-    RFLAFRegressor and RFLAFClassifier do this by themselves; it is for other models.
+    RFLAFRegressor and RFLAFClassifier do this themselves; it is for other models.
 
     Parameters
     ----------
     categorical_features : "from_dtype", array-like or None
-        Which columns are categories. "from_dtype": those of a type for categories, and strings
-        that repeat. Names, numbers or a mask of columns: these, whatever they hold, besides those.
-        None: no column; strings other than dates are refused.
+        Categorical columns. "from_dtype": those with a categorical type, and strings that repeat.
+        Names, positions or a mask: these columns as well. None: no column; strings other than dates
+        raise an error.
     one_hot_levels : int
-        The largest number of levels with one-hot columns. A level is rare below five rows; below a
-        fortieth of the rows, where they are fewer than 200.
+        The largest number of levels that is one-hot encoded. A level is rare with fewer than five
+        rows; in tables of fewer than 200 rows, with less than a fortieth of them.
     target_type : {"auto", "classes", "numbers"}
         What y is, for means by level. "auto": classes, unless it contains non-integers or more
         than 20 different numbers.
@@ -66,21 +66,20 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     kinds_ : list of str
         The kind of each column, see `column_kind`.
     parts_ : list
-        What becomes of the columns.
+        The fitted encodings.
     means_ : TargetMeans or None
-        The means of the target by level that take the place of codes, after the other results.
+        The means of the target by level.
     origin_ : array of int
-        The column that each of the results comes from.
+        The column that each output comes from.
     n_features_in_, feature_names_in_, column_labels_
         Of the fit; names if they were strings, else labels, as text.
 
     Notes
     -----
-    `fit_transform` gives a row means of the target over other rows only: those outside its fold,
-    of five. `transform` gives means over all rows of the fit. Rows of weight zero have no part in
-    anything that is learned. In a column that had no missing value
-    in the fit, one counts as the median, or as a rare level. A level that the fit has not seen
-    counts as a rare one; without rare ones all its columns are zero. Its mean is that of all rows.
+    `fit_transform` uses target means over the rows outside a row's own fold, of five; `transform`
+    uses means over all training rows. Rows of weight zero are not used. In a column that had no
+    missing value in the fit, one counts as the median, or as a rare level. An unknown level counts
+    as a rare one; without rare ones all its columns are zero. Its target mean is the overall mean.
 
     Examples
     --------
@@ -287,7 +286,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             if self.kinds_[j] not in ("empty", "id"):  # which predictions do not depend on
                 names = getattr(self, "feature_names_in_", range(self.n_features_in_))
                 raise ValueError(
-                    "'monotonic_cst' takes columns of numbers. Got one for column "
+                    "'monotonic_cst' takes numeric columns. Got one for column "
                     f"{names[j]!r}, a {self.kinds_[j]}."
                 )
         return found

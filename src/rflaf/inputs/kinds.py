@@ -1,4 +1,4 @@
-"""What kind of values a column holds, and the values as those of a kind."""
+"""The kind of a column, and its values converted to that kind."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def as_times(column: Column, orders: Mapping[str, str], zone: str) -> Array:
     if aware.any() if not zone else (np.isnan(utc) & ~np.isnan(times)).any():
         warnings.warn(
             f"Column {column.name!r} has times with a time zone and times without one, here or in "
-            "the fit. They are taken as times of one clock.",
+            "the fit. Local times are used as they are.",
             UserWarning,
             stacklevel=caller_level(),
         )

@@ -42,7 +42,7 @@ def _explain_text(X: Any, error: Exception) -> None:
     for k, column in enumerate(columns_of(array)):
         if column.codes is not None or column.times is not None:
             raise ValueError(
-                f"An array 'X' must hold numbers. Got text or dates in column {k}: pass the frame "
+                f"An array 'X' must be numeric. Got text or dates in column {k}: pass the frame "
                 "(of pandas, polars or pyarrow) itself, or name the columns of categories in "
                 "'categorical_features'."
             ) from error

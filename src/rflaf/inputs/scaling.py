@@ -58,7 +58,7 @@ def warn_of_tiny(x: Any, names: Callable[[], Sequence[str]]) -> None:
     if len(tiny):
         shown = ", ".join(repr(str(names()[k])) for k in tiny.tolist())
         warnings.warn(
-            f"All values are below {FINEST:g} in column {shown}, which counts as constant. Take "
+            f"All values are below {FINEST:g} in column {shown}, which counts as constant. Use "
             "another unit.",
             UserWarning,
             stacklevel=caller_level(),

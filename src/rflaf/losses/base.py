@@ -1,7 +1,6 @@
-"""What a loss is: the one thing that tells fits of numbers, counts and classes apart.
+"""What a loss is: all that differs between fits of numbers, counts and classes.
 
-A fit never asks which loss it has. It asks the loss which targets it takes, what they become, how
-far scores are from them, and what a prediction is. A new loss is one file with one final class.
+A fit never asks which loss it has. A new loss is one file with one final class.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ class Quadratic(NamedTuple):
 
 
 class Loss(ABC):
-    """How far scores are from targets.
+    """Loss of scores compared with targets.
 
-    A loss is frozen. `opened` gives one that knows the targets of a fit: their unit, or their
+    A loss is frozen. `opened` returns one that knows the targets of a fit: their unit, or their
     classes. Only such a loss encodes targets and makes predictions.
 
-    Scores are n × C. They are what the output weights are fitted in: `in_units` turns weights for
-    scores into weights of the model, and `predict` turns the model's scores into predictions.
+    Scores are n × C. `in_units` turns fitted output weights into those of the model, and `predict`
+    turns the model's scores into predictions.
     """
 
     name: ClassVar[str]  # as users write it
@@ -52,16 +51,16 @@ class Loss(ABC):
 
     @abstractmethod
     def check(self, y: Any) -> Array:
-        """Targets of some rows as an array; an error says what is wrong with others."""
+        """Validate targets, and return them as an array."""
 
     def check_values(self, y: Array, first: int = 0) -> None:  # noqa: B027 - most take any number
-        """An error that names a target which the loss does not take, and its row.
+        """Raise an error that names an unsuitable target and its row.
 
         `first` is the number of the first row.
         """
 
     def tally(self) -> Tally | None:
-        """What counts targets while rows are read; None: nothing does."""
+        """An object that counts targets while rows are read, or None."""
         return None
 
     @abstractmethod
@@ -75,7 +74,7 @@ class Loss(ABC):
 
     @abstractmethod
     def encode(self, y: Array, weights: Array) -> tuple[Array, Array]:
-        """Targets as the methods below take them, and the weights of their rows."""
+        """Targets encoded for the methods below, and the weights of their rows."""
 
     @abstractmethod
     def slopes(self, scores: Float64, target: Array) -> tuple[Float64, Float64]:
@@ -85,21 +84,21 @@ class Loss(ABC):
     def curvature(self, scores: Float64, target: Array) -> Float64:
         """The second derivative in each score, n × C.
 
-        Or, where that is zero for most rows, the curvature of a parabola to take steps by, which
-        touches the loss and lies above it.
+        If that is zero for most rows: the curvature of a parabola that touches the loss and lies
+        above it.
         """
 
     @abstractmethod
     def constant(self, target: Array, weights: Array) -> Float64:
-        """The scores, C, with the least loss among those that are the same for all rows."""
+        """The constant scores, C, with the lowest loss."""
 
     def in_units(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
-        """Output weights and intercept of the model, from those that were fitted."""
+        """Output weights and intercept of the model, from the fitted ones."""
         return coef, intercept
 
     @abstractmethod
     def predict(self, scores: Array) -> Array:
-        """What the model's scores say, as users read it."""
+        """Predictions from the model's scores."""
 
     def score(self, scores: Float64, target: Array, weights: Array) -> float:
         """What is shown as the quality of scores, 1 at best: how far below the best constant's
@@ -111,7 +110,7 @@ class Loss(ABC):
     def metrics(
         self, scores: Float64, target: Array, weights: Array
     ) -> dict[str, tuple[float, float]]:
-        """More measures of the scores by name, each with that of the best constant beside it."""
+        """Further metrics of the scores by name, each with that of the best constant."""
         return {}
 
     def value(self, scores: Float64, target: Array, weights: Array) -> float:
@@ -123,19 +122,19 @@ class Loss(ABC):
     ) -> Quadratic:
         """The loss as a quadratic in the scores, near some of them.
 
-        A row whose loss is nearly flat would ask for a response very far away: no row is taken to
-        be flatter than `flattest`.
+        The response of a row with a nearly flat loss would be very far away, so the curvature is at
+        least `flattest`.
         """
         slope = self.slopes(scores, target)[1]
         bend = np.maximum(self.curvature(scores, target).mean(axis=1), flattest)
         return Quadratic(scores - slope / bend[:, None], bend / 2)
 
     def moderate(self, scores: Float64) -> Float64:
-        """Scores to learn a layer at: no surer than makes a difference."""
+        """Scores to learn a layer at, with extreme ones limited."""
         return scores
 
     def bounds(self, target: Array, scores: Float64) -> Float64:
-        """Between which scores the model stays beyond the rows of the fit, 2 × C."""
+        """Bounds of the scores outside the training range, 2 × C."""
         low, high = scores.min(axis=0), scores.max(axis=0)
         more = self.reach * (high - low)
         return np.array([low - more, high + more])
@@ -146,11 +145,11 @@ class Loss(ABC):
         return np.asarray(y, np.float64).reshape(len(y), -1) - prediction.reshape(len(y), -1)
 
     def moved(self, scores: Array, by: Array) -> Array:
-        """How far predictions move where the model's scores move by a little, n × C."""
+        """Change of predictions if the model's scores change `by` a little, n × C."""
         return by
 
     def quality(self, y: Array, prediction: Array, weights: Array | None) -> float:
-        """What the regressor's `score` shows for a `prediction`: 1 at best."""
+        """Score of a `prediction` for the regressor's `score`: at most 1."""
         return float(r2_score(y, prediction, sample_weight=weights))
 
     def error_scale(self, prediction: Array) -> Array | None:
@@ -173,7 +172,7 @@ class Loss(ABC):
         return ErrorDistribution(prediction, scale, shapes, self.outputs == 1 and self.single)
 
     def export(self, graph: Any, scores: str) -> str:
-        """What `predict` makes of a tensor of scores, n × C, as part of a graph."""
+        """`predict` of a tensor of scores, n × C, as part of a graph."""
         some = np.linspace(-1, 1, 2 * self.outputs).reshape(2, -1)
         if not np.array_equal(np.reshape(self.predict(some), some.shape), some):
             raise ValueError(
@@ -183,5 +182,5 @@ class Loss(ABC):
         return scores
 
     def temperature(self, scores: Float64, target: Array, weights: Array) -> float:
-        """What to divide scores by so that they suit rows which were not learned from."""
+        """Temperature that minimises the loss on held-out rows."""
         return 1.0

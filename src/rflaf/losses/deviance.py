@@ -1,4 +1,4 @@
-"""Counts, and other targets that are not negative: Poisson's, the gamma and Tweedie's deviance."""
+"""Deviances for counts and other non-negative targets: Poisson, gamma and Tweedie."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Deviance(Loss):
     Attributes
     ----------
     unit : float
-        The mean of the targets, in units of which they are.
+        The mean of the targets, which is their unit.
     power : float
-        1: Poisson; between 1 and 2: sums of gamma many as a count; 2: gamma.
+        1: Poisson; between 1 and 2: compound Poisson-gamma; 2: gamma.
     whole : bool
         Whether all targets are integers.
     """
@@ -61,7 +61,7 @@ class Deviance(Loss):
     def opened(self, sample: Sample, fit_intercept: bool) -> Deviance:
         largest = float(largest_size(sample.y))
         if not largest > 0:
-            raise ValueError(f"loss={self.name!r} takes some positive targets. Got only zeros.")
+            raise ValueError(f"loss={self.name!r} needs positive targets. Got only zeros.")
         mean = largest * float(np.average(sample.y / largest, weights=sample.weights))
         whole = bool(np.all(sample.y == np.round(sample.y)))
         return replace(self, unit=mean if fit_intercept else 1.0, whole=whole)
@@ -151,7 +151,7 @@ class Gamma(Deviance):
 @final
 @dataclass(frozen=True)
 class Tweedie(Deviance):
-    """For sums of claims and the like: many zeros, and positive targets beside them."""
+    """For sums of claims and the like: many zeros, and positive targets."""
 
     power: float = 1.5
 

@@ -1,4 +1,4 @@
-"""Losses that grow like the absolute error, and are not moved by outliers."""
+"""Losses that grow like the absolute error, and are robust to outliers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class AbsoluteError(Robust):
 class Huber(Robust):
     """Squared error up to 0.3 of the targets' spread, then absolute error.
 
-    The prediction is a mean that outliers hardly move.
+    The prediction is a mean that is robust to outliers.
 
     Examples
     --------
@@ -116,13 +116,13 @@ class Huber(Robust):
 class Quantile(Robust):
     """The pinball loss times two, |score - target| - (2 q - 1) (score - target).
 
-    Nearer than 0.15 of the targets' spread it is a parabola. Several quantiles are scores of
-    one model. A prediction has them sorted: they never cross, and sorting never raises the loss.
+    Nearer than 0.15 of the targets' spread it is a parabola. Several quantiles are scores of one
+    model, sorted in each prediction: they never cross, and sorting never raises the loss.
 
     Attributes
     ----------
     quantile : float or increasing floats
-        q, between 0 and 1. A number gives one prediction per row, others a column each.
+        Levels between 0 and 1. A number gives one prediction per row, several give a column each.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class Quantile(Robust):
         return scores[:, 0] if self.single else np.sort(scores, axis=1)
 
     def residuals(self, scores: Float64, y: Array) -> Float64 | None:
-        """None for several quantiles, which are what is known of the noise."""
+        """None for several quantiles."""
         return super().residuals(scores, y) if self.single else None
 
     def centred(self, shape: ErrorShape) -> ErrorShape:
@@ -173,7 +173,7 @@ class Quantile(Robust):
         return shape.moved(-float(shape.quantile(np.array(self.quantile))))
 
     def quality(self, y: Array, prediction: Array, weights: Array | None) -> float:
-        """How much lower the pinball loss of a `prediction` is than that of the best constants."""
+        """D²: one minus the pinball loss of a `prediction` relative to the best constants."""
         columns = prediction.reshape(len(prediction), -1).T
         parts = [
             d2_pinball_score(y, column, sample_weight=weights, alpha=level)

@@ -100,7 +100,7 @@ class _Tape(Operators):
         if operator not in _OPERATORS:
             raise ValueError(
                 f"to_torch does not know the operator {operator!r}. Expected one of: "
-                f"{', '.join(_OPERATORS)}. A form or loss of one's own uses it in 'export'."
+                f"{', '.join(_OPERATORS)}. A custom form or loss uses it in 'export'."
             )
         given = [
             # numbers of dimensions are no tensors here

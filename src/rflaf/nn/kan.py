@@ -141,12 +141,11 @@ class KAN(nn.Module):
     n_hidden : int
         Width of the hidden layer; the paper takes max(M // 16, 10).
     n_outputs : int, optional
-        C. By default the output is a vector of one number per row, the shape of a regression's
-        target. An n × 1 output against a target of n would be compared in all n × n pairs.
+        C. By default the output is a vector of one number per row, like the target of a regression.
     n_cells : int
         Cells of the grid.
     grid : (float, float)
-        Outside it the splines fade to zero within three cells, and the SiLU branch goes on.
+        Outside it the splines fade to zero within three cells; the SiLU branch continues.
     degree : int
         Of the splines, 1 to 3.
     seed : int, optional

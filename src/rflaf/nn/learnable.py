@@ -26,39 +26,39 @@ _SAMPLE = 2048  # elements of a batch that are looked at for it
 
 
 class LearnableActivation(nn.Module):
-    """An activation that is learned with the rest of a network; it goes where `nn.ReLU` goes.
+    """A learnable activation, in place of `nn.ReLU` in any network.
 
     It is sigma(z) = sum_i a_i B_i(z), element by element, for inputs of any shape. On the CPU in
     float32 and float64 it runs through compiled kernels whose cost does not depend on the number
-    of basis functions. Autograd keeps z and a, and nothing N times as large.
+    of basis functions. Autograd keeps z and a only.
 
     Parameters
     ----------
     basis : str or Basis
         As for `rflaf.bases.get_basis`: "rbf", "bspline", "chebyshev", "polynomial", or a Basis.
     n_basis : int
-        Number of basis functions; not used where `basis` is a Basis.
+        Number of basis functions; ignored if `basis` is a Basis.
     grid : (float, float)
-        The interval on which sigma is resolved; not used where `basis` is a Basis.
+        The interval of the basis; ignored if `basis` is a Basis.
     init : str, Activation, callable or array
-        What sigma is at the start. "random" draws a from N(0, 1)/sqrt(N), as in the paper. The
-        name of a fixed activation, "identity", an `rflaf.Activation` or a function of an array are
-        fitted by least squares on the grid; with linear tails the function's values at the edges
-        are kept, and its asymptotes' slopes. An array has the coefficients themselves.
+        Initial sigma. "random" draws a from N(0, 1)/sqrt(N), as in the paper. The name of a fixed
+        activation, "identity", an `rflaf.Activation` or a function of an array are fitted by least
+        squares on the grid; linear tails have the function's values at the edges, and the slopes of
+        its asymptotes. An array contains the coefficients.
     shared : bool
         One activation for all channels, or one for each.
     channels : int, optional
-        Number of channels; needed where `shared` is False.
+        Number of channels; required if `shared` is False.
     dim : int
         The dimension of the channels: -1 after a linear layer, 1 after a convolution.
     tails : {"linear", "zero", "constant", "basis"}
-        What sigma is outside the grid: a straight line by its value and slope at the edge, which
-        are learned with the rest; zero, to which Gaussians and splines fade within a few of their
-        widths; the value at the edge; or whatever the basis does. Powers are evaluated everywhere.
+        Outside the grid: a straight line with the value and slope at the edge; zero, to which
+        Gaussians and splines fade within a few widths; the value at the edge; or the tail of the
+        basis. Powers are evaluated everywhere.
     bounds : (float, float), optional
-        The least and the largest slope of sigma, in the tails as well: (0, inf) for a monotone
-        function, (-1, 1) for one whose Lipschitz constant is 1. It needs a B-spline basis. The
-        start is brought within them; call `project_` after each step of the optimiser.
+        Smallest and largest slope of sigma, tails included: (0, inf) for a monotone function,
+        (-1, 1) for a Lipschitz constant of 1. Needs a B-spline basis. The initial sigma is
+        projected; call `project_` after each step of the optimiser.
     generator : torch.Generator, optional
         For `init="random"`.
     device, dtype : optional
@@ -71,9 +71,9 @@ class LearnableActivation(nn.Module):
     basis : Basis
         The basis, with its tails.
     outside_share : Tensor
-        A running mean of the share of inputs outside the grid, over forward passes in training
-        mode; NaN before the first. On the CPU some 2,000 elements of every eighth batch count.
-        It is not part of `state_dict`.
+        Running mean of the share of inputs outside the grid, in training mode; NaN before the first
+        batch. On the CPU it uses some 2,000 elements of every eighth batch. Not part of
+        `state_dict`.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class LearnableActivation(nn.Module):
 
     @torch.no_grad()
     def observe(self, z: Tensor) -> None:
-        """Let inputs `z` count in `outside_share`.
+        """Update `outside_share` with inputs `z`.
 
         >>> layer = LearnableActivation(grid=(-2.0, 2.0))
         >>> layer.observe(torch.tensor([0.0, 3.0]))
@@ -189,18 +189,18 @@ class LearnableActivation(nn.Module):
     def fit_grid(
         self, loader: Iterable[Any], model: nn.Module | None = None, *, coverage: float = 0.99
     ) -> LearnableActivation:
-        """Set the grid from data; sigma stays the function that it is, to the basis's error.
+        """Set the grid from data, without changing sigma beyond the error of the basis.
 
         Call it before training, or at the latest before the optimiser has moments of a.
 
         Parameters
         ----------
         loader : iterable of tensors, or of tuples that begin with one
-            The batches that `model` takes; without one, the inputs of this activation.
+            Batches of inputs of `model`; without it, inputs of this activation.
         model : Module, optional
             The network that has this activation in it.
         coverage : float
-            The share of inputs that the grid shall have, as many left out below as above.
+            Share of inputs inside the grid, with equally many below and above it.
 
         Examples
         --------
@@ -246,7 +246,7 @@ class LearnableActivation(nn.Module):
 
     @torch.no_grad()
     def project_(self) -> LearnableActivation:
-        """Bring the slope of sigma within `bounds`, in place; without bounds, do nothing.
+        """Project the slope of sigma to `bounds`, in place; without bounds, do nothing.
 
         Differences of neighbouring coefficients are clipped, and their mean is kept. The slope of a
         B-spline is a mean of such differences, so that it is within the bounds everywhere.

@@ -70,7 +70,7 @@ class TwoLayerNetwork(nn.Module):
     n_inputs, n_components : int
         d and M.
     n_outputs : int, optional
-        C. By default the output is a vector of one number per row, as regression wants it.
+        C. By default the output is a vector of one number per row.
     activation : Module
         sigma.
     generator : torch.Generator, optional
@@ -150,10 +150,9 @@ class RFLAF(TwoLayerNetwork):
     basis, n_basis, grid, init
         As for `LearnableActivation`; the paper's RBF-16 is the default.
     input_scale : "auto", float or None
-        What inputs are multiplied by. "auto" measures it on the first batch, so that 99 % of Z fill
-        the grid, whose functions fade to zero outside; it is then part of `state_dict`. None is the
-        paper's network: inputs as they are. With a number, or after the first batch, a warning is
-        given once where a fifth of Z or more lie outside the grid in training.
+        Factor of the inputs. "auto" measures it on the first batch, so that 99 % of Z lie in the
+        grid; it is then part of `state_dict`. None is the paper's network, without scaling.
+        Otherwise a warning is given once if a fifth of Z or more lie outside the grid in training.
     seed : int, optional
         For W, V and a. By default they come from PyTorch's global generator.
     dtype : torch.dtype, optional
@@ -247,7 +246,7 @@ class RFLAF(TwoLayerNetwork):
             self._warned = True
             warnings.warn(
                 f"{share:.0%} of the projected inputs lie outside the grid "
-                f"[{low:g}, {high:g}], where the activation can be shaped. A smaller 'input_scale' "
+                f"[{low:g}, {high:g}], where the activation is learned. A smaller 'input_scale' "
                 "or a wider 'grid' with more 'n_basis' may help.",
                 UserWarning,
                 stacklevel=caller_level(),

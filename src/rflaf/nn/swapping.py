@@ -1,4 +1,4 @@
-"""Learnable activations in the place of fixed ones, in a network that exists."""
+"""Replace fixed activations of an existing network by learnable ones."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def swap_activations(
 ) -> list[dict[str, Any]]:
     """Replace activations in `model`, in place, by learnable ones that start as the same function.
 
-    Before training the outputs are those of before, up to the error of the basis: none for ReLU
-    and other functions with a kink at 0 in linear splines.
+    Before training the outputs are unchanged, up to the error of the basis: zero for ReLU and other
+    functions with a kink at 0, in linear splines.
 
-    **Functions are not seen.** Only modules can be replaced: a network that calls
-    `torch.nn.functional.relu` or `torch.relu` in its `forward` needs an `nn.ReLU` there first.
+    **Functions are not replaced.** A network that calls `torch.nn.functional.relu` or `torch.relu`
+    in its `forward` needs an `nn.ReLU` there first.
 
     Parameters
     ----------
     model : Module
         Any network. A module that is used in several places is replaced by one module.
     kinds : type of Module, or several
-        What to replace: modules that work element by element, such as `nn.ReLU`, `nn.GELU`.
+        Element-wise modules to replace, such as `nn.ReLU`, `nn.GELU`.
     per : {"layer", "channel", "model"}
         One activation for each module replaced, one for each channel, or one for all.
     basis, n_basis, grid
@@ -133,8 +133,8 @@ def swap_activations(
 def parameter_groups(model: nn.Module, lr: float | None = None) -> list[dict[str, Any]]:
     """The parameters of `model` for an optimiser, in two groups: activations, and all others.
 
-    Coefficients of activations have no weight decay, which would pull them to zero and not to a
-    function that is good; `lr` is their learning rate.
+    Coefficients of activations have no weight decay, which would pull them to zero; `lr` is their
+    learning rate.
 
     Examples
     --------

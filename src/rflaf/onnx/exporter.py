@@ -48,12 +48,12 @@ def export(
 ) -> None:
     """Write a model as a graph of standard ONNX operators, for any number of rows.
 
-    The graph has the input "X", n × d; or, for a model that was fitted on a frame, one input of
-    shape n × 1 per column that is used, under its name: strings for categories ("" is a missing
-    value), seconds since 1970 in float64 for dates, numbers of the graph's type for all others.
-    `inputs` makes them from a frame. It has the outputs "prediction" (RFLAFRegressor), "label" and
-    "probabilities" (RFLAFClassifier) or "features" (RandomFeatures). It keeps what is n × M in
-    memory a few times over: give it large inputs in parts.
+    The graph has the input "X", n × d; or, for a model that was fitted to a frame, one input of
+    shape n × 1 per column that is used: strings for categories ("" is a missing value), seconds
+    since 1970 in float64 for dates, numbers of the graph's type for all others. `inputs` makes them
+    from a frame. Outputs are "prediction" (RFLAFRegressor), "label" and "probabilities"
+    (RFLAFClassifier) or "features" (RandomFeatures). The graph holds a few arrays of n × M numbers:
+    split large inputs.
 
     Parameters
     ----------
@@ -61,29 +61,28 @@ def export(
         Fitted. A pipeline ends in an estimator of this package; its other steps are those of
         `rflaf.onnx.steps.STEPS`, on columns of numbers.
     path : str or path
-        By custom it ends in ".onnx". A file that is there is replaced, whole or not at all.
+        Usually ends in ".onnx"; overwritten if it exists.
     dtype : {"float32", "float64"}
-        Of the input and the outputs. Take float64 where rounding the inputs to float32 loses
-        something, as it does for columns with a mean far larger than their deviation.
+        Of inputs and outputs. Use float64 if float32 cannot represent the inputs well, such as
+        columns with a mean far larger than their standard deviation.
     check : array or frame, optional
         Rows on which the graph is run before anything is written (needs onnxruntime); an error is
-        raised if it is off by more than 1e-5 of the largest prediction.
+        raised if it differs by more than 1e-5 of the largest prediction.
     outputs : sequence
         For RFLAFRegressor: "prediction", "std" (as `predict_std`), and levels between 0 and 1,
         whose quantiles are the columns of the output "quantiles" (as `predict_quantiles`), for one
-        target. For "poisson", "gamma" and "tweedie" there is "prediction" alone.
+        target. For "poisson", "gamma" and "tweedie" there is only "prediction".
 
     Raises
     ------
     ValueError
-        For what cannot be exported: a step, a custom basis without a table, or a graph that fails
-        the check. The message names it.
+        If a step or a custom basis without a table cannot be exported, or the check fails.
 
     Notes
     -----
-    NaN is a missing value, as it is for the model. Where the model refuses a row (infinity; NaN if
-    it was fitted on sparse rows or a source; a step's unknown category) or the result would
-    overflow, the graph gives NaN or infinity, and a label that means nothing.
+    NaN is a missing value, as for the model. If the model would refuse a row (infinity; NaN if it
+    was fitted to sparse rows or a source; a step's unknown category) or the result overflows, the
+    graph returns NaN or infinity, and an undefined label.
 
     Examples
     --------
@@ -106,15 +105,19 @@ def export(
     _check_names(outputs)
     path = Path(path)
     if not path.parent.is_dir() or path.is_dir():
-        problem = "is a folder" if path.is_dir() else f"is in no folder: there is no {path.parent}"
+        problem = (
+            "is a folder"
+            if path.is_dir()
+            else f"cannot be written: there is no folder {path.parent}"
+        )
         raise FileNotFoundError(
             f"The 'path' parameter of export must name a file. '{path}' {problem}."
         )
     proto = _as_proto(model, dtype, outputs)
     if proto.ByteSize() > _LARGEST:
         raise ValueError(
-            f"This {type(model).__name__} takes {proto.ByteSize() / 1e9:.1f} GB as a graph. A file "
-            "of this format holds 2 GB: take fewer 'n_components'."
+            f"This {type(model).__name__} takes {proto.ByteSize() / 1e9:.1f} GB as a graph. An "
+            "ONNX file has at most 2 GB: use fewer 'n_components'."
         )
     onnx.checker.check_model(proto, full_check=True)
     data = proto.SerializeToString(deterministic=True)
@@ -124,7 +127,7 @@ def export(
 
 
 def inputs(model: Any, X: Any, *, dtype: str = "float32") -> dict[str, Array]:
-    """What an exported graph is given for rows X: its inputs by their names.
+    """Inputs of an exported graph for rows X, by name.
 
     Parameters
     ----------
@@ -260,9 +263,9 @@ def _check_rows(
     if not difference <= _TOLERANCE:
         offsets = "inputs with large offsets need dtype='float64', and " * (dtype == "float32")
         raise ValueError(
-            f"The graph is off by {difference:.1e} of the largest prediction on the rows of "
+            f"The graph differs by {difference:.1e} of the largest prediction on the rows of "
             f"'check'. Expected at most {_TOLERANCE:.0e}. Known causes: {offsets}weights so large "
-            "that the model itself is no more exact in float32 (take a larger 'alpha', or a lower "
+            "that the model itself is no more exact in float32 (use a larger 'alpha', or a lower "
             "degree for 'polynomial'). Nothing was written."
         )
 

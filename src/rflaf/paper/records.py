@@ -51,8 +51,8 @@ class Store:
             record = _parse(line)
             if record is None:
                 warnings.warn(
-                    f"'{self.path}', line {number}, is not a record and is left out: it was cut "
-                    "off or damaged.",
+                    f"'{self.path}', line {number}, is not a record and was skipped: it is "
+                    "incomplete or damaged.",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -138,6 +138,6 @@ def _drop_cut_line(file: Any, path: Path) -> None:
         file.write(b"\n")
         return
     warnings.warn(
-        f"The last line of '{path}' was cut off, and is dropped.", UserWarning, stacklevel=3
+        f"The last line of '{path}' is incomplete and was dropped.", UserWarning, stacklevel=3
     )
     file.truncate(end)

@@ -39,10 +39,10 @@ def recover_activation(
     penalty: float | Literal["auto"] = "auto",
     random_state: Any = None,
 ) -> Recovery:
-    """Find sigma, and a smooth v, from values y of f(x) = E[v(w) sigma(w·x)], w standard normal.
+    """Estimate sigma, and a smooth v, from values y of f(x) = E[v(w) sigma(w·x)], w normal.
 
-    The rows of X are used as they are, without scaling: sigma belongs to w·x, and is taken
-    to vanish outside the basis's grid.
+    X is not scaled, because sigma is a function of w·x. sigma is assumed to vanish outside the
+    grid of the basis.
 
     Parameters
     ----------

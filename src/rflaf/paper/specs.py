@@ -123,7 +123,7 @@ class Spec:
         return cls(dataset, model, protocol, seed, n_components, epochs)
 
     def quick(self) -> Spec:
-        """A run of seconds that shows that everything works; its figures mean nothing."""
+        """A smoke test of seconds; its results are meaningless."""
         few = min(self.epochs, 3)
         return replace(self, n_components=min(self.n_components, 300), epochs=few, rows=2000)
 

@@ -28,12 +28,12 @@ def probability_section(evidence: Evidence, classes: list[str]) -> Section:
     if roc.lines[1:]:
         panels.append(roc)
     notes = [
-        f"Reliability: the {evidence.where} in groups of equal size by what the model claims; on "
-        "the dashed line it is right as often as it claims. Bars: two standard errors. Grey: how "
-        "many rows have such a probability."
+        f"Reliability: the {evidence.where} in equal groups by predicted probability. On the "
+        "dashed line, probabilities equal frequencies. Bars: two standard errors. Grey: "
+        "distribution of the predicted probabilities.",
     ]
     if len(panels) > 1:
-        notes.append("ROC: how many of a class are found at the price of how many false alarms.")
+        notes.append("ROC: true positive rate against false positive rate.")
     subsections = (Subsection("", panels=tuple(panels)),)
     return Section("probabilities", "", "Probabilities", subsections, tuple(notes))
 
@@ -46,7 +46,7 @@ def _reliability(evidence: Evidence, classes: list[str]) -> Panel:
         y_label = f"share of {classes[1]}"
     else:
         claimed, right = p.max(axis=1), p.argmax(axis=1) == y
-        label, y_label = "highest probability", "share that is right"
+        label, y_label = "highest probability", "accuracy"
     order = np.argsort(claimed, kind="stable")
     groups = np.array_split(order, min(_BINS, max(1, len(order) // 5)))
     x = [float(claimed[group].mean()) for group in groups]
@@ -56,7 +56,7 @@ def _reliability(evidence: Evidence, classes: list[str]) -> Panel:
     ]
     counts, edges = np.histogram(claimed, bins=25, range=(0.0, 1.0))
     lines = (
-        Line("as claimed", (0.0, 1.0), (0.0, 1.0), None, "dashed"),
+        Line("calibrated", (0.0, 1.0), (0.0, 1.0), None, "dashed"),
         Line("this model", x, share, 0, marks=True, spread=spread),
     )
     return Panel(
@@ -72,7 +72,7 @@ def _reliability(evidence: Evidence, classes: list[str]) -> Panel:
 
 
 def _roc(evidence: Evidence, classes: list[str]) -> Panel:
-    lines = [Line("by chance", (0.0, 1.0), (0.0, 1.0), None, "dashed")]
+    lines = [Line("chance", (0.0, 1.0), (0.0, 1.0), None, "dashed")]
     counts = np.bincount(evidence.y, minlength=len(classes))
     chosen = [1] if len(classes) == 2 else np.argsort(-counts, kind="stable")[:_CURVES].tolist()
     for color, k in enumerate(sorted(chosen)):
@@ -87,8 +87,8 @@ def _roc(evidence: Evidence, classes: list[str]) -> Panel:
     return Panel(
         title,
         tuple(lines),
-        "false alarms",
-        "found",
+        "false positive rate",
+        "true positive rate",
         x_range=(0.0, 1.0),
         y_range=(-0.02, 1.04),
         height=300,
@@ -104,10 +104,7 @@ def confusion_section(evidence: Evidence, classes: list[str]) -> Section:
         grid, note = _mistakes(table, classes), "The most common mistakes."
     else:
         grid = _matrix(table, classes)
-        note = (
-            "A row for each actual class, a column for each predicted one; shaded by its share of "
-            "the row."
-        )
+        note = "Rows: actual class. Columns: predicted class. Shading: share of the row."
     title = "Confusion of classes"
     return Section("confusion", "", title, (Subsection("", (grid,)),), (note,))
 
@@ -121,7 +118,7 @@ def _matrix(table: Array, classes: list[str]) -> TableView:
             Cell(f"{n:,}", float(n), shade=0.45 * n / total if total else None) for n in table[k]
         ]
         rows.append((Cell(name), *cells, Cell(f"{total:,}", float(total)), Cell(found)))
-    header = ("actual", *classes, "rows", "right")
+    header = ("actual", *classes, "rows", "recall")
     numeric = (False, *[True] * len(classes), True, False)
     return TableView("Confusion of classes", header, tuple(rows), numeric, right=True)
 
@@ -145,7 +142,7 @@ def _mistakes(table: Array, classes: list[str]) -> TableView:
 def surprise_section(
     evidence: Evidence, classes: list[str], names: list[str], order: list[int]
 ) -> Section:
-    """The rows whose class the model took for least probable."""
+    """The rows whose class had the lowest probability."""
     own = evidence.predicted[np.arange(len(evidence.y)), evidence.y]
     chosen = evidence.predicted.argmax(axis=1)
 
@@ -158,5 +155,7 @@ def surprise_section(
 
     header = ("actual", "predicted", "probability of the actual")
     grid = shown_rows(evidence, -own, names, order, header, (False, False, True), cells)
-    note = f"The {evidence.where} that the model found least probable, and their main columns."
-    return Section("rows", "", "Largest surprises", (Subsection("", (grid,)),), (note,))
+    note = (
+        f"The {evidence.where} with the lowest probability of their class, and their main columns."
+    )
+    return Section("rows", "", "Largest errors", (Subsection("", (grid,)),), (note,))

@@ -99,17 +99,17 @@ def effects_section(
     )
     used = min(evidence.rows.count, _ROWS)
     notes = [
-        f"The mean prediction for {used} rows when one column is set to a value in all of them, "
-        f"and the others stay as they are. Grey: where the {evidence.where.split(',')[0]} lie. All "
-        "are drawn on one scale, so that heights compare; axes leave out the outer 1% of rows."
+        f"Partial dependence: the mean prediction for {used} rows with one column set to the same "
+        f"value in all of them. Grey: distribution of the {evidence.where.split(',')[0]}. All "
+        "plots have the same vertical scale; axes omit the outer 1% of rows.",
     ]
     if len(effects) < len(names):
-        notes.append(f"{len(effects)} of {len(names):,} columns, by their importance.")
+        notes.append(f"The {len(effects)} most important of {len(names):,} columns.")
     subsections, several = [], len(what) > 1
     if panels:
         subsections.append(Subsection("", panels=panels, legend="shared" if several else "none"))
     if lists:
-        note = "From the mean over all rows; behind each bar its end, and the share of rows."
+        note = "Bars start at the mean over all rows; labels: mean prediction, share of rows."
         subsections.append(Subsection("By value", bars=lists, notes=(note,)))
     return Section("effects", "", "Effect of the main columns", tuple(subsections), tuple(notes))
 

@@ -20,15 +20,15 @@ _DIRECTIONS = 4
 
 
 def importance_section(shares: Array, spread: Array | None, names: list[str]) -> Section:
-    """How far predictions move when a column is shuffled."""
+    """Bars of the importances."""
     order = np.argsort(-shares, kind="stable")
     shown = order[:_MOST_BARS]
     top = float(shares[order[0]]) or 1.0
     texts = [f"{share:.1%}" for share in shares]
-    notes = ["How far predictions move when a column is shuffled: mean squares, as shares of all."]
+    notes = ["Mean squared change of predictions when a column is shuffled, as a share of the sum."]
     if spread is not None and spread.any():
         texts = [f"{text} ± {each:.1%}" for text, each in zip(texts, spread)]
-        notes.append("±: standard deviation between members.")
+        notes.append("±: standard deviation over members.")
     bars = tuple(Bar(names[j], 0.0, float(shares[j]) / top, texts[j]) for j in shown.tolist())
     rest = float(shares[order[_MOST_BARS:]].sum())
     if len(order) > _MOST_BARS:
@@ -45,8 +45,8 @@ def learned_section(subject: Subject, names: list[str]) -> Section:
         subsections.append(found)
     learned = subject.estimator.activation_.basis.learnable
     notes = [
-        "f(x) = Σ vₘ σ(wₘ · L x) + constant, with random wₘ that stay as drawn. "
-        + ("σ and L were learned from the data." if learned else "σ was given.")
+        "f(x) = Σ vₘ σ(wₘ · L x) + constant, with random wₘ that are not trained. "
+        + ("σ and L were learned from the data." if learned else "σ was given."),
     ]
     return Section("learned", "", "What was learned", tuple(subsections), tuple(notes))
 
@@ -95,14 +95,14 @@ def _input_map(subject: Subject, names: list[str]) -> Subsection | None:
     bars = tuple(Bar(inputs[j], 0.0, float(weights[j]) / top, f"{weights[j]:.2f}") for j in order)
     grids: tuple[TableView, ...] = ()
     notes = [
-        f"How far the learned map L ({estimator.metric_kind_}) stretches each of the "
-        f"{layer.form.text}, in the mean over members: the longer, the finer "
-        "the detail that the model sees in it."
+        f"Scale that the learned metric L ({estimator.metric_kind_}) gives to each of the "
+        f"{layer.form.text}, averaged over members. Predictions can change faster along inputs "
+        "with larger scales.",
     ]
     if metrics[0].ndim == 2:
         grids = (_directions(metrics[0], inputs, order),)
         notes.append("The table has the leading directions of the first member's L.")
-    return Subsection("Input map", grids, bars=(BarList("", bars),), notes=tuple(notes))
+    return Subsection("Metric of the inputs", grids, bars=(BarList("", bars),), notes=tuple(notes))
 
 
 def _strengths(metric: Array) -> Array:

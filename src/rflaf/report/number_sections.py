@@ -114,18 +114,18 @@ def interval_section(subject: Subject, evidence: Evidence) -> Section:
     )
     shares = [coverage_of(subject, evidence, float(c))[0] for c in _CURVE]
     panel = Panel(
-        "Share inside, against the share asked for",
+        "Actual against nominal coverage",
         (
-            Line("as asked for", (0.0, 1.0), (0.0, 1.0), None, "dashed"),
+            Line("nominal", (0.0, 1.0), (0.0, 1.0), None, "dashed"),
             Line("intervals of this model", _CURVE.tolist(), shares, 0, marks=True),
         ),
-        "coverage asked for",
-        "share inside",
+        "nominal coverage",
+        "actual coverage",
         x_range=(0.0, 1.0),
         y_range=(0.0, 1.03),
     )
     note = (
-        f"How many of the {len(evidence.y):,} {evidence.where} lie inside the model's intervals. "
+        f"Share of the {len(evidence.y):,} {evidence.where} inside the model's intervals. "
         "Red: differs from nominal beyond sampling error."
     )
     more = () if evidence.y.shape[1] > 1 else _distribution_panels(subject, evidence)
@@ -146,7 +146,7 @@ def _distribution_panels(subject: Subject, evidence: Evidence) -> tuple[Panel, P
     share = np.histogram(within, _PIT_BINS, (0, 1))[0] / len(y) * _PIT_BINS
     x = np.repeat(np.linspace(0, 1, _PIT_BINS + 1), 2)[1:-1]
     reliability = Panel(
-        "Where actual values lie in their distributions",
+        "PIT histogram: actual values in their distributions",
         (
             Line("calibrated", (0.0, 1.0), (1.0, 1.0), None, "dashed"),
             Line("actual values", x.tolist(), np.repeat(share, 2).tolist(), 0),
@@ -164,7 +164,7 @@ def _distribution_panels(subject: Subject, evidence: Evidence) -> tuple[Panel, P
     curve = np.exp([dist.logpdf(value)[row] for value in values])
     actual = float(place[row])
     density = Panel(
-        f"Distribution of the row {evidence.rows.labels[row]}",
+        f"Predicted distribution of row {evidence.rows.labels[row]}",
         (
             Line("density", values.tolist(), curve.tolist(), 0),
             Line("actual", (actual, actual), (0.0, float(curve.max())), None, "dashed"),
@@ -186,7 +186,7 @@ def quantile_section(subject: Subject, evidence: Evidence) -> Section:
         "Quantiles", ("quantile", "actual values below"), tuple(rows), (True, True), right=True
     )
     note = (
-        f"How many of the {len(evidence.y):,} {evidence.where} lie below each quantile. Red: "
+        f"Share of the {len(evidence.y):,} {evidence.where} below each quantile. Red: "
         "differs from nominal beyond sampling error. The other charts show the quantile nearest "
         "to the median."
     )
@@ -235,7 +235,7 @@ def residual_section(
     numeric = (*([False] if several else []), True, True, True,
                *([False] if shows_ends else []))  # fmt: skip
     grid = shown_rows(evidence, worst, names, order, header, numeric, cells)
-    note = f"The {evidence.where} that are furthest from their prediction, and their main columns."
+    note = f"The {evidence.where} with the largest residuals, and their main columns."
     if shows_ends:
         note += " Red: intervals that do not contain the actual value."
     return Section("rows", "", "Largest residuals", (Subsection("", (grid,)),), (note,))

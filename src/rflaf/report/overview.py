@@ -30,7 +30,7 @@ THIS = "this model"
 
 @dataclass(frozen=True)
 class Overview:
-    """Scores of the model and of simple ones, and what the model says of itself."""
+    """Scores of the model and of simple ones, and facts about the model."""
 
     subject: Subject
     evidence: Evidence | None
@@ -114,11 +114,11 @@ class Overview:
                     found.append(KeyFigure(f"{name}, this model", value, note))
         if self.oof_scores and (self.evidence is None or self.evidence.tested):
             name, score = next(iter(self.oof_scores.items()))
-            note = "rows of the fit, each by a member that has not seen it"
+            note = "training rows, each predicted by members that have not seen it"
             found.append(KeyFigure(f"{name}, out of fold", score_text(score), note))
         if self.subject.has_intervals and self.evidence and self.evidence.tested:
             share = coverage_of(self.subject, self.evidence, 0.9)[0]
-            found.append(KeyFigure("inside 90% intervals", f"{share:.0%}", "of the test rows"))
+            found.append(KeyFigure("coverage of 90% intervals", f"{share:.0%}", "of the test rows"))
         return found
 
     def sentences(self) -> list[str]:
@@ -159,8 +159,8 @@ class Overview:
                 )
         if self.evidence is not None and self.evidence.unknown:
             found.append(
-                f"{self.evidence.unknown:,} test rows are left out, because the model was fitted "
-                "without their class."
+                f"{self.evidence.unknown:,} test rows are ignored, because the model does not know "
+                "their class."
             )
         return found
 
@@ -193,11 +193,11 @@ class Overview:
             found.append(("Classes", f"{len(classes)}: {', '.join(shown)}{more}"))
         rows = self.training.rows.count if self.training else getattr(model, "n_samples_fit_", None)
         if rows is not None:
-            found.append(("Fitted to", f"{rows:,} rows of {len(self.names):,} columns"))
+            found.append(("Fitted to", f"{rows:,} rows, {len(self.names):,} columns"))
         else:
             found.append(("Fitted to", f"{len(self.names):,} columns"))
         if self.evidence is not None and self.evidence.tested:
-            found.append(("Tested on", f"{len(self.evidence.y):,} rows that it has not seen"))
+            found.append(("Tested on", f"{len(self.evidence.y):,} new rows"))
         found += [
             ("Model", f"{layer.components.shape[1]:,} random features{each}"),
             ("Activation", _basis_text(layer.activation.basis)),
@@ -211,7 +211,7 @@ class Overview:
 
 
 def _effort_text(model: Any) -> str:
-    left = f"; no time was left for {listed(model.left_out_)}" if model.left_out_ else ""
+    left = f"; skipped: {listed(model.left_out_)}" if model.left_out_ else ""
     limit = f", at most {model.time_limit:g} s" if model.time_limit is not None else ""
     return f"{model.effort_}{limit}{left}"
 
@@ -237,24 +237,24 @@ def score_section(overview: Overview) -> Section:
         cells = []
         for name in names:
             value = found[name]
-            text = score_text(value) if name not in ("RMSE", "mean |error|") else figure(value)
+            text = score_text(value) if name not in ("RMSE", "MAE") else figure(value)
             kind = "best" if value == best[name] and len(scores) > 1 else ""
             cells.append(Cell(text, value, kind))
         rows.append((Cell(model), Cell(evidence.where if evidence else ""), *cells))
     if overview.oof_scores and (evidence is None or evidence.tested):
         known = [overview.oof_scores.get(name) for name in names]
         cells = [Cell("" if value is None else score_text(value), value) for value in known]
-        rows.append((Cell(THIS), Cell("rows of the fit, out of fold"), *cells))
+        rows.append((Cell(THIS), Cell("training rows, out of fold"), *cells))
     notes = []
     if overview.baselines is not None:
         notes.append(
             f"The linear model is {'ridge' if overview.subject.classes is None else 'logistic'} "
             f"regression, the constant one the "
-            f"{'mean' if overview.subject.classes is None else 'share of each class'}; both "
+            f"{'mean' if overview.subject.classes is None else 'class frequencies'}; both "
             f"{overview.baselines.how}."
         )
     if not rows:
-        notes.append("The model was fitted to too few rows to keep some aside for a score.")
+        notes.append("No score: the model was fitted to too few rows to hold some out.")
         return Section("scores", "", "Scores", (), tuple(notes))
     header = ("model", "rows", *names)
     numeric = (False, False, *[True] * len(names))
@@ -276,10 +276,10 @@ def column_section(overview: Overview) -> Section:
         share = None if overview.shares is None else float(overview.shares[j])
         text = "" if share is None else f"{share:.1%}"
         lines.append((Cell(name), *_column_cells(rows.column(j, name)), Cell(text, share)))
-    header = ("column", "holds", "missing", "lowest", "median", "highest", "importance")
+    header = ("column", "content", "missing", "minimum", "median", "maximum", "importance")
     numeric = (False, False, True, True, True, True, True)
     grid = TableView(title, header, tuple(lines), numeric, right=True)
-    note = f"As they are in {rows.count:,} {where.split(',')[0]}."
+    note = f"In {rows.count:,} {where.split(',')[0]}."
     if len(overview.names) > _MOST_LISTED:
         note += f" The first {_MOST_LISTED} of {len(overview.names):,}."
     folded = len(lines) > 12
@@ -293,11 +293,11 @@ def _column_cells(column: GivenColumn) -> list[Cell]:
     if column.kind == "category":
         levels, counts = column.levels
         common = f"{levels[counts.argmax()]}" if len(levels) else ""
-        text = f"{len(levels)} values, mostly {common}" if common else "nothing"
+        text = f"{len(levels)} values, mostly {common}" if common else "empty"
         return [Cell(text), missing, *[Cell("", None)] * 3]
     values = column.values[column.present]
     if not len(values):
-        return [Cell("nothing"), missing, *[Cell("", None)] * 3]
+        return [Cell("empty"), missing, *[Cell("", None)] * 3]
     found = [float(v) for v in (values.min(), np.median(values), values.max())]
     shown = [Cell(day_text(v) if column.kind == "date" else figure(v, 4), v) for v in found]
     return [Cell("dates" if column.kind == "date" else "numbers"), missing, *shown]
@@ -309,18 +309,18 @@ def missing_section(overview: Overview) -> Section:
     if overview.evidence is None:
         notes.append(
             "Without test rows there are no charts of predictions, no effects of columns and no "
-            "coverage of intervals: give X_test and y_test."
+            "coverage of intervals: pass X_test and y_test."
         )
     elif not overview.evidence.tested:
         notes.append(
-            "Without test rows the coverage of intervals is not known: give X_test and y_test."
+            "Without test rows the coverage of intervals is unknown: pass X_test and y_test."
         )
     elif overview.evidence.rows.width > MOST_COLUMNS:
         notes.append(f"No linear model is fitted to more than {MOST_COLUMNS:,} columns.")
     elif overview.training is None:
         notes.append(
-            "A model does not keep the rows of its fit, so the linear and the constant model were "
-            "fitted to test rows. X_train and y_train make the comparison fair."
+            "Without training rows, the linear and the constant model were fitted to test rows. "
+            "Pass X_train and y_train for a fair comparison."
             if overview.baselines is not None
             else "A linear model to compare with needs X_train and y_train."
         )

@@ -46,8 +46,8 @@ def attribution_section(subject: Subject, evidence: Evidence, names: list[str]) 
     elif subject.on_log_scale:
         unit = "the logarithm of the prediction"
     notes = (
-        f"What each column adds to {unit}, compared with the mean of some training rows. The last "
-        "row has the median error.",
+        f"Contribution of each column to {unit}, compared with the mean of some training rows. The "
+        "last row has the median error.",
     )
     return Section("attributions", "", title, (Subsection("", bars=tuple(lists)),), notes)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-LOWER_IS_BETTER = {"RMSE", "mean |error|", "log-loss"}
+LOWER_IS_BETTER = {"RMSE", "MAE", "log-loss"}
 _RESAMPLES = 200
 _MOST_RESAMPLED = 20_000  # rows; with more the error of a score is too small to matter
 
@@ -20,13 +20,13 @@ def number_scores(y: Array, predicted: Array) -> dict[str, float]:
     Examples
     --------
     >>> number_scores(np.array([[0.0], [2.0]]), np.array([[1.0], [1.0]]))
-    {'R²': 0.0, 'RMSE': 1.0, 'mean |error|': 1.0}
+    {'R²': 0.0, 'RMSE': 1.0, 'MAE': 1.0}
     """
     error = predicted - y
     scores = {"R²": r_squared(y, predicted)}
     if y.shape[1] == 1:
         scores["RMSE"] = float(np.sqrt(np.mean(error**2)))
-        scores["mean |error|"] = float(np.mean(np.abs(error)))
+        scores["MAE"] = float(np.mean(np.abs(error)))
     return scores
 
 

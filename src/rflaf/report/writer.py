@@ -34,22 +34,21 @@ def write_report(
     notes: Sequence[str] = (),
     sections: Sequence[Section] = (),
 ) -> Path:
-    """Write a page about a fitted model, one HTML file that needs nothing else.
+    """Write a page about a fitted model: one self-contained HTML file.
 
     Parameters
     ----------
     model : estimator or Pipeline
         A fitted RFLAFRegressor or RFLAFClassifier, or a pipeline that ends in one.
     path : path
-        Of the page. A file that is there is replaced.
+        Output path; overwritten if it exists.
     X_test, y_test : array or frame, array, optional
-        Rows that the model has not seen. Without them there is less to show.
+        New rows, for charts of the predictions.
     X_train, y_train : array or frame, array, optional
-        The rows of the fit, in their order. A linear model is fitted to them for comparison; and
-        without test rows they are shown with the out-of-fold predictions that a regressor keeps.
+        The training rows, in their order. A linear model is fitted to them for comparison. Without
+        test rows, the charts show the out-of-fold predictions of these rows.
     title, target : str, optional
-        The page's title, and what is predicted. By default the target is what `y_test` or
-        `y_train` is called.
+        Title of the page, and name of the target; by default the name of `y_test` or `y_train`.
     notes : sequence of str
         Sentences for the summary.
     sections : sequence of Section
@@ -58,7 +57,6 @@ def write_report(
     Returns
     -------
     Path
-        Of the page.
 
     Examples
     --------
@@ -79,7 +77,7 @@ def write_report(
     for x_name, x, y_name, y in pairs:
         if (x is None) != (y is None):
             given, other = (x_name, y_name) if y is None else (y_name, x_name)
-            raise ValueError(f"The '{other}' must be given with '{given}'. Got None instead.")
+            raise ValueError(f"'{other}' must be passed with '{given}'. Got None.")
     subject = Subject(model)
     training = None if X_train is None else training_rows(subject, X_train, y_train)
     evidence = None if X_test is None else on_test_rows(subject, X_test, y_test)

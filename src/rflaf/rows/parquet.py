@@ -19,13 +19,13 @@ class Parquet(Source):
     path : str or path
         A file or a folder.
     target : str or list of str, optional
-        The column to learn; a list gives several targets. Without it the blocks have X alone.
+        The target column, or a list of several. Without it the blocks have X only.
     columns : list of str, optional
-        The inputs, in this order. By default all columns but `target` and `weight`.
+        The inputs, in this order. By default all columns except `target` and `weight`.
     weight : str, optional
         The column of sample weights.
     batch_rows : int
-        The most rows to read at a time.
+        The maximum number of rows to read at a time.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Parquet(Source):
                 f"{', '.join(map(repr, names))}."
             )
         if not self._columns:
-            raise ValueError(f"'{path}' has no columns to take for inputs.")
+            raise ValueError(f"'{path}' has no input columns.")
         self._wanted = list(dict.fromkeys(wanted))
 
     def __iter__(self) -> Iterator[Any]:

@@ -11,10 +11,10 @@ _NUMBERS = 1 << 23  # and inputs in them at most
 
 
 class Source(ABC):
-    """Blocks of rows, the same ones every time it is iterated over.
+    """Blocks of rows, the same in every iteration.
 
-    A block is X, (X, y) or (X, y, weight); a tuple is always taken for one of the last two. Blocks
-    may have any number of rows, including zero.
+    A block is X, (X, y) or (X, y, weight); a tuple is always one of the last two. Blocks may have
+    any number of rows, including zero.
     """
 
     @abstractmethod
@@ -28,8 +28,8 @@ class Blocks(Source):
     Parameters
     ----------
     start : iterable or callable
-        Such as a list of blocks, or a generator function without arguments. A generator itself will
-        not do: it can be read once, and a fit reads twice or more.
+        Such as a list of blocks, or a generator function without arguments. Not a generator itself,
+        which can be read only once: a fit reads at least twice.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Blocks(Source):
 
 
 class Arrays(Source):
-    """Rows of arrays, which may be on disk (`numpy.memmap`): a block is read when it is needed.
+    """Rows of arrays, which may be on disk (`numpy.memmap`); blocks are read when needed.
 
     Parameters
     ----------

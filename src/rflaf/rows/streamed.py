@@ -126,8 +126,8 @@ class SourceRows(BlockRows):
     ) -> tuple[Array, Array, Array]:
         if sparse.issparse(X):
             raise TypeError(
-                f"Blocks of a source must be dense. Got a sparse matrix in {where}; sparse "
-                "matrices are taken whole."
+                f"Blocks of a source must be dense. Got a sparse matrix in {where}: pass "
+                "sparse matrices to fit directly."
             )
         names = getattr(X, "column_names", getattr(X, "columns", []))
         x = self._check_block.inputs(X)

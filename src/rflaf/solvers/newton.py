@@ -239,7 +239,7 @@ class NewtonSettings:
     alpha : float
         The penalty, or with `search` and held-out rows the one to start from.
     one_by_one : bool
-        Whether models take turns, because each pass reads its rows anew.
+        Whether models are solved in turn, because each pass reads the rows again.
     """
 
     alpha: float

@@ -62,11 +62,11 @@ def compare_models(
     strict: bool = False,
     random_state: int | None = 0,
 ) -> Iterator[Comparison]:
-    """Learned and fixed activations, a linear model and gradient boosting, one after the other.
+    """Cross-validate learned and fixed activations, a linear model and gradient boosting.
 
-    "Fixed" random features have ReLU or tanh as their activation, no metric and no ranks of the
-    inputs; their number, members and penalty are chosen as RFLAF's are. All models get the same
-    columns, which ColumnEncoder makes numbers of, and the same folds.
+    "Fixed" random features have ReLU or tanh as activation, no metric and no ranks; their number,
+    members and penalty are chosen as for RFLAF. All models get the same columns, encoded by
+    ColumnEncoder, and the same folds.
 
     Parameters
     ----------

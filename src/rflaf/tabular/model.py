@@ -1,4 +1,4 @@
-"""A model of a table: the estimator, what it learned, and what it scored."""
+"""A model of a table: the estimator and its scores."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class TableModel:
     Attributes
     ----------
     estimator : RFLAFRegressor or RFLAFClassifier
-        Fitted on the frame of all columns but the target; it takes such frames.
+        Fitted to the frame of all columns except the target.
     target : str
-        The column that was learned.
+        The column that is predicted.
     task, reason : str
         "regression" or "classification", and why.
     scores : dict
-        What was measured on held-out rows before the last fit, which takes all rows: "r2" and
-        "rmse", or "accuracy" and "log_loss"; and their number, "held_out_rows".
+        Scores on held-out rows of a first fit: "r2" and "rmse", or "accuracy" and "log_loss"; and
+        the number of these rows, "held_out_rows".
     fitted : dict
         Rows, seconds, version.
     """
@@ -58,7 +58,7 @@ class TableModel:
 
     @property
     def columns(self) -> dict[str, str]:
-        """The kinds of the columns by their names; what is left out is not among them."""
+        """Kind of each column that is used, by name."""
         encoder = self.estimator.encoder_
         used = set(encoder.origin_.tolist())
         names = zip(encoder.feature_names_in_, encoder.kinds_)
@@ -70,7 +70,7 @@ class TableModel:
         return getattr(self.estimator, "classes_", None)
 
     def predict(self, table: Any) -> NDArray[Any]:
-        """The target of each row. Columns are found by name; others are ignored."""
+        """Predictions. Columns are matched by name; others are ignored."""
         return self.estimator.predict(self.frame(table))
 
     def predict_proba(self, table: Any) -> NDArray[Any]:
@@ -94,18 +94,18 @@ class TableModel:
             raise TableError(f"Classification of {self.target!r} has no {what}.")
 
     def explain(self, table: Any) -> Any:
-        """What each column adds to the score of each row: see `RFLAFRegressor.explain`."""
+        """Attributions of the score of each row: see `RFLAFRegressor.explain`."""
         return self.estimator.explain(self.frame(table))
 
     def importances(self) -> dict[str, float]:
-        """The share of each column that is used in the predictions, largest first."""
+        """Importance of each column that is used, largest first."""
         names = map(str, self.estimator.feature_names_in_)
         total = dict(zip(names, map(float, self.estimator.feature_importances_)))
         used = self.columns
         return dict(sorted(((k, v) for k, v in total.items() if k in used), key=lambda kv: -kv[1]))
 
     def frame(self, table: Any) -> Any:
-        """The columns that the estimator takes, in its order; those that it leaves out may lack."""
+        """The columns of the estimator, in its order; ignored ones may be missing."""
         names = [str(name) for name in self.estimator.feature_names_in_]
         used = self.columns
         frame = unique_columns(table)
@@ -114,7 +114,7 @@ class TableModel:
         missing = [name for name in names if name not in there]
         needed = [name for name in missing if name in used]
         if needed:
-            raise TableError(f"The table lacks {listed(needed)}, which the model was fitted with.")
+            raise TableError(f"The table lacks {listed(needed)}, which the model needs.")
         empty = [nw.lit(None, nw.String).alias(name) for name in missing]
         return frame.with_columns(*empty).select(names).to_native()
 
@@ -143,37 +143,35 @@ def fit_table(
     progress: Progress | None = None,
     report: str | os.PathLike[str] | None = None,
 ) -> TableModel:
-    """Learn one column of a table from the others.
+    """Train a model to predict one column of a table.
 
     Parameters
     ----------
     table : frame of pandas, polars and so on
-        Rows without a target are left out.
+        Rows with a missing target are dropped.
     target : str
-        The column to learn.
+        The column to predict.
     task : {"auto", "regression", "classification"}
         See `choose_task`.
     loss : str
-        What a regression minimises: as for RFLAFRegressor.
+        Loss of a regression, as for RFLAFRegressor.
     drop : names
-        Columns to leave out.
+        Columns to ignore.
     categorical : names
-        Columns that are categories whatever they hold, besides those that are found to be.
+        Further columns to treat as categories.
     n_components, activation, n_basis, metric, effort, random_state
         As for RFLAFRegressor.
     time_limit : float or None
-        Seconds for both fits together, of which each gets half.
+        Seconds for both fits together; each gets half.
     validation : float
-        The share of rows that are held out and scored in a first fit; the model is then fitted
-        to all rows. 0, or fewer than 20 rows: no scores.
+        Share of rows held out from a first fit, for the scores; the model is then fitted to all
+        rows. 0, or fewer than 20 rows: no scores.
     strict : bool
-        Whether dates, identifiers and free text are refused, in place of what RFLAFRegressor does
-        with them.
+        Whether to refuse dates, identifiers and free text.
     progress : callable, optional
-        Called with a line of text; gives a context in which that work is done.
+        Called with a line of text; returns a context manager around that work.
     report : path, optional
-        Where to write a page about the model, as `rflaf.report.write_report` does: with the rows
-        held out and the model of the first fit, which has not seen them.
+        Also write a page with `rflaf.report.write_report`, for the first fit and its held-out rows.
 
     Examples
     --------
@@ -182,7 +180,7 @@ def fit_table(
     >>> table = load_iris(as_frame=True).frame
     >>> model = fit_table(table, "target", n_components=100, random_state=1)
     >>> model.task, model.reason
-    ('classification', "'target' holds 3 different whole numbers in 150 rows")
+    ('classification', "'target' has 3 distinct integers in 150 rows")
     >>> model.scores["accuracy"] > 0.9
     True
     """

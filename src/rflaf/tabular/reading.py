@@ -27,12 +27,12 @@ Missing = Sequence[str] | Mapping[str, Sequence[str]]
 
 
 class TableError(ValueError):
-    """A table that cannot be used as it is: the `message` explains why.
+    """A table that cannot be used; the `message` explains why.
 
     Attributes
     ----------
     columns : list of str
-        The columns that leaving out would help; may be empty.
+        The columns to drop to avoid the error; may be empty.
     """
 
     def __init__(self, message: str, columns: Sequence[str] = ()) -> None:
@@ -53,14 +53,12 @@ def read_table(
     ----------
     path : str or path
     separator : str, optional
-        Between the fields of a CSV file. None: a comma, or a semicolon, a tab or a bar where all
-        of the first lines have as many of them. Numbers such as 1,5 are read in tables with
-        semicolons, unless there are numbers with points.
-    missing : sequence of str, or one for each column by its name
-        What stands for a missing value in a CSV file, besides an empty field, "NA", "null" and the
-        like.
+        Field separator of a CSV file. None: detected from the first lines (comma, semicolon, tab or
+        bar). With semicolons, decimal commas are read, unless there are numbers with points.
+    missing : sequence of str, or a dict of such by column
+        Text that marks a missing value in a CSV file, in addition to "", "NA", "null" and the like.
     strings : names
-        Columns of a CSV file whose values are kept as they are written, so that "01" stays "01".
+        Columns of a CSV file to read as text, so that "01" stays "01".
 
     Returns
     -------
@@ -95,9 +93,9 @@ def read_table(
 def write_table(table: Any, path: str | os.PathLike[str], *, raw_text: bool = False) -> None:
     """Write a DataFrame without its index, as CSV or Parquet by the name's ending.
 
-    The file appears whole or not at all. In CSV files, which people open in spreadsheets, text and
-    names that begin with =, +, -, @, a tab or a line end get an apostrophe before them, so that
-    they are not run as formulas; `raw_text` leaves them as they are. Numbers stay numbers.
+    The file is complete or absent. In CSV files, text and names that begin with =, +, -, @, a tab
+    or a line end are escaped with an apostrophe, so that spreadsheets do not run them as formulas;
+    `raw_text` leaves them unchanged. Numbers are never changed.
     """
     path = Path(path)
     ending = check_output(path)
@@ -195,7 +193,7 @@ def _read_csv(path: Path, separator: str | None, missing: Missing, strings: set[
     except UnicodeDecodeError as error:
         raise TableError(f"'{path}' is not UTF-8 text: {error}") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise TableError(f"'{path}' is not a whole gzip file: {error}") from error
+        raise TableError(f"'{path}' is not a complete gzip file: {error}") from error
 
 
 def _dialect(path: Path, separator: str | None) -> dict[str, Any]:
@@ -234,7 +232,7 @@ def _read_parquet(path: Path) -> Any:
     try:
         table = pd.read_parquet(path, engine="pyarrow")
     except (pyarrow.ArrowInvalid, OSError) as error:
-        raise TableError(f"'{path}' is not a whole Parquet file: {error}") from error
+        raise TableError(f"'{path}' is not a complete Parquet file: {error}") from error
     table.columns = table.columns.map(str)
     _check_names(path, list(table.columns))
     return table.reset_index(drop=True)

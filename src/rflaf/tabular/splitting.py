@@ -85,7 +85,7 @@ def _check_columns(table: Any, strict: bool) -> None:
     if refused:
         reasons = " ".join(explain(column, kind) for column, kind in refused)
         raise TableError(
-            f"{reasons} With 'strict' a table has numbers, booleans and categories only.",
+            f"{reasons} 'strict' allows only numbers, booleans and categories.",
             [column.name for column, _ in refused],
         )
 
@@ -98,9 +98,9 @@ def choose_task(target: Any, task: str = "auto") -> Task:
     target : Series of pandas, polars and so on
         Without missing values.
     task : {"auto", "regression", "classification"}
-        "auto": strings, categories and booleans are classes. Whole numbers are classes where they
-        take at most 20 different values, each of them in ten rows or more on average. Everything
-        else is a number to predict.
+        "auto": strings, categories and booleans are classes. Integers are classes if they have at
+        most 20 distinct values, each in ten rows or more on average. Everything else is
+        regression.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def choose_task(target: Any, task: str = "auto") -> Task:
     >>> choose_task(pd.Series([0.5, 0.25, 3.0], name="price")).reason
     "'price' contains non-integers"
     >>> choose_task(pd.Series([1, 2, 3], name="rank")).reason
-    "'rank' holds 3 different whole numbers in 3 rows, fewer than 10 rows each"
+    "'rank' has 3 distinct integers in 3 rows, fewer than 10 rows each"
     """
     if task not in ("auto", "regression", "classification"):
         raise ValueError(
@@ -137,9 +137,9 @@ def choose_task(target: Any, task: str = "auto") -> Task:
         strings = kind != "boolean"
         values = _strings(series) if strings else np.asarray(column.numbers).astype(bool)
         what = "strings" if strings else "true and false"
-        chosen, reason = "classification", f"{series.name!r} holds {what}"
+        chosen, reason = "classification", f"{series.name!r} contains {what}"
     if task != "auto":
-        chosen, reason = task, "as asked for"
+        chosen, reason = task, "as requested"
     return Task(chosen, reason, _checked(series.name, kind, values, chosen))
 
 
@@ -147,7 +147,7 @@ def _for_numbers(name: Any, values: NDArray[Any]) -> tuple[str, str]:
     if not _whole(values):
         return "regression", f"{name!r} contains non-integers"
     count, rows = len(np.unique(values)), len(values)
-    found = f"{name!r} holds {count} different whole numbers in {rows:,} rows"
+    found = f"{name!r} has {count} distinct integers in {rows:,} rows"
     if count > FEW_VALUES:
         return "regression", f"{found}, more than {FEW_VALUES}"
     if rows < ROWS_A_VALUE * count:
@@ -159,7 +159,7 @@ def _checked(name: Any, kind: str, values: NDArray[Any], task: str) -> NDArray[A
     """The values, where they suit the task."""
     if task == "regression":
         if kind not in ("number", "boolean"):
-            raise TableError(f"Regression needs numbers. The target {name!r} holds strings.")
+            raise TableError(f"Regression needs numbers. The target {name!r} contains strings.")
         values = values.astype(np.float64)
     elif kind == "number":
         if not _whole(values):

@@ -1,4 +1,4 @@
-"""From a wanted excess risk to sizes, and from sizes to what is guaranteed."""
+"""Sizes for a target excess risk, and guarantees for given sizes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Guarantee:
     samples, features, grid : float
         The three parts of the bound; `total` is their sum.
     constraints : ConstraintSet
-        Where the coefficients and weights have to be sought.
+        The set over which coefficients and weights are minimised.
     """
 
     n: int
@@ -58,7 +58,7 @@ class Guarantee:
 
 
 class Plan(Guarantee):
-    """Sizes that guarantee the wanted excess risk; see `plan`."""
+    """Sizes that guarantee an excess risk; see `plan`."""
 
 
 Certified = TypeVar("Certified", bound=Guarantee)
@@ -84,7 +84,7 @@ def plan(
     Parameters
     ----------
     epsilon : float
-        The wanted bound for L_D(f_S) - L_D(f*).
+        The bound for L_D(f_S) - L_D(f*).
     delta : float
         Probability of failure, in (0, 1/2).
     target : Target
@@ -92,7 +92,7 @@ def plan(
     loss_lipschitz : float
         rho: the loss is rho-Lipschitz in the prediction, and |loss(0, y)| <= rho.
     constants : {"paper", "sharp"}
-        As printed, or the same proofs without their slack.
+        As printed, or from the same proofs without slack.
 
     Examples
     --------

@@ -136,7 +136,7 @@ def test_sums_of_another_model_are_not_gone_on_with(rng):
     y = np.sin(X[:, 0])
     model = RFLAFRegressor(40, max_iter=4, random_state=0).partial_fit(X, y)
     model.fit(5 * X, 100 * y)
-    with pytest.warns(UserWarning, match="begins a new model"):
+    with pytest.warns(UserWarning, match="starts a new model"):
         model.partial_fit(X, y)
     with pytest.raises(ValueError, match="'n_components' was 40"):
         model.set_params(n_components=30).partial_fit(X, y)

@@ -9,7 +9,7 @@ from scipy import sparse
 from rflaf import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from tests.estimators.inputs.conftest import assert_finite, regressor
 
-pytestmark = pytest.mark.filterwarnings("ignore:partial_fit began with:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:partial_fit started with:UserWarning")
 
 
 @st.composite

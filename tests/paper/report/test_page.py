@@ -143,7 +143,7 @@ def test_small_runs_and_failed_ones_are_told_apart():
     small = {**run, "key": "small", "spec": Spec(**run["spec"]).quick().to_dict()}
     failed = {**run, "key": "failed", "status": "failed", "error": "out of <memory>"}
     page = render([run, small, failed], "title")
-    assert "3, 1 of them small ones for a quick look" in page
+    assert "3, 1 of them quick runs" in page
     assert "out of &lt;memory&gt;" in page
     assert "1 / –" in page, "one seed counts in the tables"
 

@@ -195,7 +195,7 @@ def test_a_damaged_checkpoint_names_its_file(damage, regression, tmp_path):
         RFLAF(2, 20, input_scale=None, seed=0), regression, "published", epochs=1, checkpoint=path
     )
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(ValueError, match=r"checkpoint '.*run\.pt' is damaged .* Remove it"):
+    with pytest.raises(ValueError, match=r"checkpoint '.*run\.pt' is damaged .* Delete it"):
         train(
             RFLAF(2, 20, input_scale=None, seed=0),
             regression,
@@ -234,7 +234,7 @@ def test_errors(regression):
         train(RFLAF(2, 20, 3), (X, torch.full((700,), 4)))
     with pytest.raises(ValueError, match=r"one of: published, corrected. Got 'right'"):
         train(RFLAF(2, 20), regression, "right")
-    with pytest.raises(ValueError, match="judged on test data"):
+    with pytest.raises(ValueError, match="needs test data"):
         train(RFLAF(2, 20), (X, y), "published")
     with pytest.raises(ValueError, match="as many rows"):
         train(RFLAF(2, 20), (X, y[:-1]))

@@ -1,4 +1,4 @@
-"""What a form of the inputs is: what becomes of columns of numbers before they meet W."""
+"""What a form of the inputs is: a transformation of numeric columns before W."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Places = NDArray[np.intp]
 
 
 class Form(ABC):
-    """Columns of numbers as a layer takes them.
+    """Numeric columns transformed for a layer.
 
     A form is final and frozen, and is learned from rows without their targets. Each of its results
     is a function of one column, which `origin` names.

@@ -102,7 +102,7 @@ def _figure1(known: list[Record], there: list[str]) -> Section:
 
 def _recovery_sections(known: list[Record]) -> list[Section]:
     found = recoveries(known)
-    header = ("function", "method", "median error", "lowest", "highest", "median seconds", "seeds")
+    header = ("function", "method", "median error", "lowest", "highest", "median time (s)", "seeds")
     rows = [
         (
             Cell(each.function),
@@ -144,8 +144,8 @@ def _activations(known: list[Record], there: list[str]) -> Section:
     ]
     note = (
         "The first seed of each protocol, and up to four more faintly. Scale and sign of an "
-        "activation can be moved into the output weights: each curve is divided by its largest "
-        "value, and has the sign that suits the first best."
+        "activation can be moved into the output weights, so each curve is divided by its largest "
+        "value, with the sign that matches the first one best."
     )
     return Section("activations", "", "Learned activations", tuple(subsections), (note,))
 
@@ -176,7 +176,7 @@ def _more_datasets(known: list[Record], there: list[str]) -> Section:
             subsections.append(
                 Subsection(dataset, tuple(_grid(subtable) for subtable in subtables))
             )
-    return Section("more", "", "Data sets that the paper does not have", tuple(subsections))
+    return Section("more", "", "Data sets that are not in the paper", tuple(subsections))
 
 
 def _others(other: list[Record]) -> Section:
@@ -190,7 +190,7 @@ def _others(other: list[Record]) -> Section:
         rows.append(tuple(Cell("" if text is None else str(text)[:300]) for text in texts))
     header = ("key", "kind", "data set", "model", "status", "message")
     grid = TableView("Other records", header, tuple(rows), (False,) * len(header))
-    notes = ["Runs of models that this version does not know, that failed, or of another form."]
+    notes = ["Failed runs, and records of unknown models or of another format."]
     if len(other) > _MOST_OTHERS:
         notes.append(f"The first {_MOST_OTHERS} of {len(other)}.")
     subsections = (Subsection("Records", (grid,)),) if rows else ()

@@ -24,7 +24,7 @@ def facts(known: Sequence[Record], other: Sequence[Record]) -> list[tuple[str, s
     small = sum(not _counts(record) for record in known)
     runs = f"{len(records)}"
     if small:
-        runs += f", {small} of them small ones for a quick look, which no table counts"
+        runs += f", {small} of them quick runs, which are not in the tables"
     kinds = Counter(record["kind"] for record in known)
     found = [
         ("Runs", runs),

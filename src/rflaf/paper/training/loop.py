@@ -270,14 +270,14 @@ def _load_checkpoint(path: Path, run: dict[str, Any]) -> dict[str, Any] | None:
         known: dict[str, Any] = dict(state["run"])
     except Exception as error:  # torch raises what the bytes at hand made it raise
         raise ValueError(
-            f"The checkpoint {str(path)!r} is damaged ({type(error).__name__}). Remove it to begin "
-            "the run anew."
+            f"The checkpoint {str(path)!r} is damaged ({type(error).__name__}). Delete it to "
+            "restart the run."
         ) from error
     for name, value in run.items():
         if known.get(name) != value:
             raise ValueError(
                 f"The checkpoint {str(path)!r} is of another run: its {name!r} is "
-                f"{known.get(name)!r}. Expected {value!r}. Remove it, or give another path."
+                f"{known.get(name)!r}. Expected {value!r}. Delete it, or use another path."
             )
     return state
 

@@ -110,9 +110,7 @@ def split_data(data: Data, protocol: Protocol, generator: torch.Generator) -> di
     if isinstance(data.X_test, Tensor) and isinstance(data.y_test, Tensor):
         parts["test"] = Subset(data.X_test, data.y_test, pairs)
     if protocol.selected_on == "test" and "test" not in parts:
-        raise ValueError(
-            f"The protocol {protocol.name!r} is judged on test data. Got 'data' without any."
-        )
+        raise ValueError(f"The protocol {protocol.name!r} needs test data. Got none.")
     if protocol.selected_on == "validation":
         order = torch.randperm(X.shape[0], generator=generator).to(X.device)
         held_out = max(1, round(protocol.validation_fraction * X.shape[0]))

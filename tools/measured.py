@@ -1,0 +1,68 @@
+"""What a benchmark measures, and whether it has changed since a result was written."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).parent.parent / "src" / "rflaf"
+KERNELS = ("activation.py", "bases", "fused", "projection.py")
+FIT = (*KERNELS, "distributions", "estimators", "fitting", "inputs", "losses", "rows", "rules.py",
+       "solvers")  # fmt: skip
+# parts of the package by results file; a file that is not listed measures fits
+PARTS = {
+    "attacks": ("archive.py", "io.py"),
+    "fused": KERNELS,
+    "networks": (*KERNELS, "nn"),
+    "nn": (*KERNELS, "nn", "paper/training"),
+    "nn_accuracy": (*KERNELS, "nn", "paper/training"),
+    "scale": (*FIT, "dask"),
+    "theory": ("bases", "kernels.py", "theory"),
+}
+
+
+def code(name: str) -> str:
+    """Digest of the code that results/NAME.json measures, without comments and messages."""
+    parts = "".join(_part(part) for part in PARTS.get(name, FIT))
+    return hashlib.sha256(parts.encode()).hexdigest()[:12]
+
+
+def commit() -> str:
+    """The commit that is checked out, with a plus if files have changed; empty outside of git."""
+    found = []
+    for command in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "src")):
+        result = subprocess.run(
+            ("git", *command), cwd=SOURCE.parent.parent, capture_output=True, text=True
+        )
+        found.append(result.stdout.strip())
+    return found[0] + ("+" if found[0] and found[1] else "")
+
+
+@cache
+def _part(name: str) -> str:
+    path = SOURCE / name
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    shapes = [repr(_shape(ast.parse(file.read_text(encoding="utf-8")))) for file in files]
+    return hashlib.sha256("\n".join(shapes).encode()).hexdigest()
+
+
+def _shape(node: Any) -> Any:
+    """A syntax tree as tuples that are the same in all versions of Python."""
+    if isinstance(node, list):
+        return [_shape(each) for each in node if not _is_for_people(each)]
+    if not isinstance(node, ast.AST):
+        return node
+    fields = [(name, _shape(value)) for name, value in ast.iter_fields(node)]
+    return type(node).__name__, [pair for pair in fields if pair[1] not in (None, [])]
+
+
+def _is_for_people(node: Any) -> bool:
+    """Whether a statement is a docstring, an error or a warning."""
+    if not isinstance(node, ast.Expr):
+        return isinstance(node, ast.Raise)
+    call = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "warnings.warn"
+    return call or isinstance(node.value, ast.Constant)
