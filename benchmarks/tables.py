@@ -1,12 +1,14 @@
-"""Many real tables, every model with its defaults.
+"""Many real tables, every model with its defaults, and called as its documentation says.
 
     python benchmarks/tables.py [KIND ...] [--models lightgbm,catboost]
 
 Tables are read from the folder `suite` below the one that RFLAF_DATA names: `reg` (no header, the
 target last, masks of test rows beside), `reg_extra`, `mixed` and `clf` (a header, the column
-`target`). Peers are what is installed of scikit-learn, LightGBM and CatBoost. A loss is the mean
-squared error over the target's variance, or the cross-entropy, on the first test part; seconds are
-those of `fit`, on a machine that does nothing else. Training rows are thinned to 12,000.
+`target`). Peers are what is installed of scikit-learn, LightGBM (with early stopping) and CatBoost:
+benchmarks/peers.txt has the versions. rflaf gets the frame as it is, CatBoost its categories as
+`cat_features`, LightGBM and scikit-learn's boosting columns of a type for categories. A loss is the
+mean squared error over the target's variance, or the cross-entropy, on the first test part; seconds
+are those of `fit`, on a machine that does nothing else. Training rows are thinned to 12,000.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from _bench import write
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import make_column_selector as columns
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
@@ -39,6 +42,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from rflaf import RFLAFClassifier, RFLAFRegressor
+from rflaf.inputs.kinds import column_kind
 
 KINDS = ("reg", "reg_extra", "mixed", "clf")
 MOST = 12_000
@@ -90,31 +94,136 @@ def codes() -> Any:
     )
 
 
-def models(classes: bool) -> dict[str, Callable[[], Any]]:
-    """What is compared, by name."""
-    forest = RandomForestClassifier if classes else RandomForestRegressor
-    boosted = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    linear = LogisticRegressionCV(max_iter=300, Cs=6, cv=3) if classes else None
-    found: dict[str, Callable[[], Any]] = {
-        "rflaf": lambda: (RFLAFClassifier if classes else RFLAFRegressor)(random_state=0),
-        "linear": lambda: make_pipeline(numbers(), linear or RidgeCV(np.logspace(-3, 4, 15))),
-        "forest": lambda: make_pipeline(numbers(), forest(300, n_jobs=-1, random_state=0)),
-        "hist_gradient_boosting": lambda: make_pipeline(codes(), boosted(random_state=0)),
-    }
-    if find_spec("lightgbm"):
-        import lightgbm
+class AsTyped(TransformerMixin, BaseEstimator):
+    """A frame as the documentation of tree packages asks for it.
 
-        kind = lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor
-        found["lightgbm"] = lambda: make_pipeline(
-            codes(), kind(n_estimators=500, learning_rate=0.05, verbose=-1)
-        )
-    if find_spec("catboost"):
+    Dates are numbers, in days. Text is of a type for categories, or strings with `strings`.
+    """
+
+    def __init__(self, strings: bool = False) -> None:
+        self.strings = strings
+
+    def fit(self, X: Any, y: Any = None) -> AsTyped:
+        plain = X.columns[[not is_plain(X[name]) for name in X]]
+        self.dates_ = [name for name in plain if column_kind(X[name]) == "date"]
+        self.levels_ = {name: as_text(X[name]).unique() for name in plain.drop(self.dates_)}
+        return self
+
+    def transform(self, X: Any) -> Any:
+        X = X.copy()
+        for name in self.dates_:
+            X[name] = (
+                pd.to_datetime(X[name], errors="coerce", format="mixed").astype("int64") / 8.64e13
+            )
+        for name, levels in self.levels_.items():
+            text = as_text(X[name])
+            X[name] = text if self.strings else pd.Categorical(text, categories=levels)
+        return X
+
+
+def as_text(column: Any) -> Any:
+    return column.astype(object).where(column.notna(), "missing").astype(str)
+
+
+def is_plain(column: Any) -> bool:
+    return bool(pd.api.types.is_numeric_dtype(column))
+
+
+class CatBoost(BaseEstimator):
+    """CatBoost with its defaults, told which columns are categories."""
+
+    def __init__(self, classes: bool) -> None:
+        self.classes = classes
+
+    def fit(self, X: Any, y: Any) -> CatBoost:
         import catboost
 
-        kind = catboost.CatBoostClassifier if classes else catboost.CatBoostRegressor
-        found["catboost"] = lambda: make_pipeline(
-            codes(), kind(verbose=0, random_seed=0, allow_writing_files=False)
-        )
+        kind = catboost.CatBoostClassifier if self.classes else catboost.CatBoostRegressor
+        self.model_ = kind(verbose=0, random_seed=0, allow_writing_files=False)
+        self.model_.fit(X, y, cat_features=[name for name in X if not is_plain(X[name])])
+        if self.classes:
+            self.classes_ = self.model_.classes_
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.model_.predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.model_.predict_proba(X)
+
+
+class LightGBM(BaseEstimator):
+    """LightGBM with early stopping on a tenth of the rows, and else `given` or its defaults."""
+
+    def __init__(self, classes: bool, given: Any = None) -> None:
+        self.classes = classes
+        self.given = given
+
+    def fit(self, X: Any, y: Any) -> LightGBM:
+        import lightgbm
+
+        kind = lightgbm.LGBMClassifier if self.classes else lightgbm.LGBMRegressor
+        few = self.classes and np.unique(y, return_counts=True)[1].min() < 20
+        layers = y if self.classes and not few else None
+        parts = train_test_split(X, y, test_size=0.1, random_state=0, stratify=layers)
+        if self.classes:  # early stopping takes no class that the other rows do not have
+            known = np.isin(parts[3], parts[2])
+            parts[1], parts[3] = parts[1][known], parts[3][known]
+        self.model_ = kind(**{"n_estimators": 5000, "verbose": -1, **(self.given or {})})
+        stop = lightgbm.early_stopping(50, verbose=False)
+        self.model_.fit(parts[0], parts[2], eval_set=[(parts[1], parts[3])], callbacks=[stop])
+        if self.classes:
+            self.classes_ = self.model_.classes_
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.model_.predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.model_.predict_proba(X)
+
+
+class Boosted(BaseEstimator):
+    """scikit-learn's gradient boosting; columns with too many levels for it are codes."""
+
+    def __init__(self, classes: bool) -> None:
+        self.classes = classes
+
+    def fit(self, X: Any, y: Any) -> Boosted:
+        kind = HistGradientBoostingClassifier if self.classes else HistGradientBoostingRegressor
+        many = [name for name in X if not is_plain(X[name]) and len(X[name].cat.categories) > 255]
+        self.many_ = many
+        self.model_ = kind(random_state=0, categorical_features="from_dtype").fit(self._coded(X), y)
+        if self.classes:
+            self.classes_ = self.model_.classes_
+        return self
+
+    def _coded(self, X: Any) -> Any:
+        return X.assign(**{name: X[name].cat.codes for name in self.many_})
+
+    def predict(self, X: Any) -> Any:
+        return self.model_.predict(self._coded(X))
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.model_.predict_proba(self._coded(X))
+
+
+def models(classes: bool) -> dict[str, Callable[[], Any]]:
+    """What is compared, by name: each with its defaults, and called as its documentation says."""
+    forest = RandomForestClassifier if classes else RandomForestRegressor
+    linear = LogisticRegressionCV(max_iter=300) if classes else RidgeCV(np.logspace(-3, 4, 15))
+    found: dict[str, Callable[[], Any]] = {
+        "rflaf": lambda: (RFLAFClassifier if classes else RFLAFRegressor)(random_state=0),
+        "linear": lambda: make_pipeline(AsTyped(strings=True), numbers(), linear),
+        "forest": lambda: make_pipeline(
+            AsTyped(strings=True), numbers(), forest(n_jobs=-1, random_state=0)
+        ),
+        "hist_gradient_boosting": lambda: make_pipeline(AsTyped(), Boosted(classes)),
+    }
+    if find_spec("lightgbm"):
+        found["lightgbm"] = lambda: make_pipeline(AsTyped(), LightGBM(classes))
+    if find_spec("catboost"):
+        found["catboost"] = lambda: make_pipeline(AsTyped(strings=True), CatBoost(classes))
     return found
 
 

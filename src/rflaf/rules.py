@@ -87,7 +87,7 @@ LOCAL_OVERLAP = 0.1  # of the rows of a part have a share in both of its halves
 LOCAL_PENALTIES = (1.0, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4)  # times the weight of a row
 LOCAL_STRENGTHS = (0.25, 0.5, 0.75, 1.0)  # that rows held out choose from
 LOCAL_GAIN = 0.995  # times the loss without them, at most, or they are left out
-LOCAL_NUMBERS = 1 << 24  # output weights in all
+LOCAL_NUMBERS = 1 << 23  # output weights of a team at most; penalties are tried on a quarter
 LOCAL_LEAST = 300  # rows of a member
 
 # The distribution of errors. benchmarks/uncertainty.py

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies
 
 from rflaf import RFLAFClassifier, RFLAFRegressor, load, rules, save
-from rflaf.fitting import localise
+from rflaf.fitting import attribution, localise
 from rflaf.fitting.local import by_part, cut_rows, shares
 
 
@@ -93,8 +93,8 @@ def test_a_part_has_the_ridge_solution_of_what_is_left(rough, monkeypatch):
     rows.inputs = member.layer.inputs(X)
     rows.left = (y - member.scores(X)[:, 0])[:, None]
     rows.weights = rows.own_weights = np.ones(len(y))
-    rows.order, rows.room = np.arange(40), 1 << 20
-    (local,) = rows.learn([200], [0.1])
+    rows.intercept = True
+    (local,) = rows.learn([localise.Plan(200, 2, np.arange(40))], [0.1])
     z = np.asarray(rows.inputs @ member.layer.components)
     phi = np.hstack([member.layer.activation(z), np.ones((len(z), 1))])
     at = local.shares(z.astype(np.float32))
@@ -148,11 +148,47 @@ def test_the_rows_of_a_fold_have_no_part_in_what_judges_them(rough, monkeypatch)
     other[inside] = np.roll(y[inside], 1)  # the same numbers: units stay
     RFLAFRegressor(**params).fit(X, other)
     after = kept[1][1]
+    shapes = [[[each.coef.shape for each in side] for side in own] for own in before]
+    assert all(honest == last for honest, last in shapes)
     same = [
         np.allclose(a.honest[0].coef * a.honest[0].unit, b.honest[0].coef * b.honest[0].unit)
         for a, b in zip(before, after)
     ]
     assert same == [True, False, False]
+
+
+def test_partitions_of_a_member_differ(rough):
+    _, _, model = rough
+    (local,) = model.members_[0].local
+    assert len(local.cuts) == 8
+    assert len(np.unique(local.cuts[:, 0])) == 8
+
+
+def test_no_intercept_in_parts_either(rough):
+    X, y, model = rough
+    plain = RFLAFRegressor(**model.get_params()).set_params(fit_intercept=False).fit(X, y)
+    assert all(not local.coef[:, :, -1].any() for m in plain.members_ for local in m.local)
+
+
+def test_explanations_follow_local_models(rough):
+    """Before what is left is spread over the columns, it is little, and the rest is right."""
+    X, _, model = rough
+    member = model.members_[0]
+    inputs = member.layer.inputs(X[:40])
+    background = member.layer.inputs(model.background_)
+    scores = attribution._local_scores(member, background)[:, 0]
+    start = background[np.argmin(np.abs(scores - scores.mean()))]
+    out = np.zeros((40, 3, 1))
+    attribution._add_local(member, inputs, background, np.arange(3), out)
+    truth = np.zeros((40, 3))
+    for place in (np.arange(400) + 0.5) / 400:
+        at = start + place * (inputs - start)
+        truth += (inputs - start) * attribution._local_slopes(member, at)[:, :, 0] / 400
+    found = out[:, :, 0] / member.weight
+    wanted = attribution._local_scores(member, inputs)[:, 0] - scores.mean()
+    size = np.sqrt(np.mean(truth**2))
+    assert np.abs(found.sum(axis=1) - wanted).max() < 0.1 * np.abs(wanted).max()
+    assert np.sqrt(np.mean((found - truth) ** 2)) < 0.3 * size
 
 
 def test_the_same_bits_whatever_the_threads(rough):
@@ -232,7 +268,7 @@ def test_few_rows_have_none(rng):
 
 def test_memory_has_a_bound(rough, monkeypatch):
     X, y, model = rough
-    monkeypatch.setattr(rules, "LOCAL_NUMBERS", 3 * 3 * 8 * 41)
+    monkeypatch.setattr(rules, "LOCAL_NUMBERS", 3 * 3 * 8 * 41)  # of eight partitions each, three
     few = RFLAFRegressor(**model.get_params()).fit(X, y)
     numbers = sum(local.coef.size for member in few.members_ for local in member.local)
     assert numbers <= 3 * 3 * 8 * 41

@@ -168,10 +168,11 @@ class InspectionMixin(BaseEstimator):
         -----
         Attributions are integrated gradients, in closed form, along straight lines from each
         background row in the space of a member's inputs: standardised columns, ranks, bins,
-        levels. Those of one column are added up. Outside the training range, the straight line that
-        continues a column belongs to that column; if the score reaches its bounds, the attributions
-        of the row are scaled down. Rounding errors, and changes by `monotonic_cst`, are distributed
-        over the columns in proportion to their attributions.
+        levels. Those of one column are added up. Local models are followed in 16 steps from one
+        background row, that whose local score is nearest to the mean. Outside the training range,
+        the straight line that continues a column belongs to that column; if the score reaches its
+        bounds, the attributions of the row are scaled down. Rounding errors, and changes by
+        `monotonic_cst`, are distributed over the columns in proportion to their attributions.
 
         Examples
         --------
@@ -253,7 +254,9 @@ class InspectionMixin(BaseEstimator):
         output of `encoder_.transform`.
 
         The parameters of each member are the output weights `V`, their `bias`, the coefficients of
-        the activation, and `W`, which is frozen until you call `requires_grad_`. Needs PyTorch.
+        the activation, and `W`, which is frozen until you call `requires_grad_`. Local models stay
+        as they were fitted: `local_models=False` gives a module that is trained as a whole. Needs
+        PyTorch.
 
         Examples
         --------

@@ -5,7 +5,9 @@ integral of the gradient has a closed form. Input i gets
 
     (h_i(x) - h_i(b)) sum_m v_m w_im (sigma(z_m) - sigma(z_m^b)) / (z_m - z_m^b).
 
-Local models have none: their gradient is integrated from the background's mean, at eight places.
+Local models have none. They are followed along the line from one background row, that whose local
+score is nearest to the mean, in steps: what a step adds is known, and the gradient at its middle
+divides it between the inputs.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ Places = NDArray[np.intp]
 _MOST_ROWS, _MOST_NUMBERS = 64, 1 << 18  # of the background that is kept with a model
 _NEAR = 2e-4  # of the grid: closer numbers have the slope between them, and no quotient
 _BLOCK = 1 << 16  # elements of Z at once, which stay in the cache
-_LINE = np.polynomial.legendre.leggauss(8) / np.array([[2], [2]]) + np.array([[0.5], [0]])
+_STEPS = 16  # along the line to a row, for local models
 _ROOM = 1 << 23  # numbers that the parts of columns in Z may take, for some background rows
 
 
@@ -143,10 +145,33 @@ def _add_member(member: Member, x: Any, background: Any, owners: Places, out: Ar
 
         parallel(task, -(-n // size))
     if member.local:
-        inner = as_array(x) - middle
-        for place, weight in zip(*_LINE):
-            slopes = inner[:, :, None] * _local_slopes(member, middle + place * inner)
-            out += (weight * member.weight) * _by_owner(slopes, owners, width)
+        _add_local(member, x, background, owners, out)
+
+
+def _add_local(member: Member, x: Any, background: Any, owners: Places, out: Array) -> None:
+    """Add the attributions of a member's local models."""
+    others = as_array(background)
+    scores = _local_scores(member, others)
+    apart = np.abs(scores - scores.mean(axis=0)).sum(axis=1)
+    start, before = others[np.argmin(apart)], scores[[np.argmin(apart)]]
+    size = max(1, _ROOM // (16 * x.shape[1] * scores.shape[1]))
+
+    def task(block: int) -> None:
+        rows = slice(block * size, (block + 1) * size)
+        line = as_array(x[rows]) - start
+        known = np.repeat(before, len(line), axis=0)
+        for step in range(_STEPS):
+            slopes = _local_slopes(member, start + (step + 0.5) / _STEPS * line)
+            parts = _by_owner(line[:, :, None] / _STEPS * slopes, owners, out.shape[1])
+            end = _local_scores(member, start + (step + 1) / _STEPS * line)
+            out[rows] += member.weight * _completed(parts, end - known)
+            known = end
+
+    parallel(task, -(-x.shape[0] // size))
+
+
+def _local_scores(member: Member, inputs: Any) -> Array:
+    return np.asarray(sum(local.scores(member.layer, inputs) for local in member.local))
 
 
 def _quotients(here: _Activated, others: _Activated, k: int, near: float) -> Array:

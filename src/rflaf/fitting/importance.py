@@ -37,7 +37,9 @@ def input_importances(
     count = max(min(n, rules.IMPORTANCE_ROWS, _MOST_IN_ALL // max(d, 1)), min(n, 20))
     rows = x[np.sort(rng.choice(n, count, replace=False))]
     order = rng.permutation(count)
-    largest = np.max([np.abs(member.coef).max(axis=0) for member in members], axis=0)
+    sizes = [np.abs(member.coef).max(axis=0) for member in members]
+    sizes += [local.unit for member in members for local in member.local]
+    largest = np.max(sizes, axis=0)
     largest = np.where(largest > 0, largest, 1.0)  # the target's units do not matter here
     layers = [_Shuffled(member, rows, order, largest) for member in members]
     before = [_Before(sum(layer.scores for layer in layers))]
@@ -99,7 +101,9 @@ class _Shuffled:
         )
         self._v = member.weight * member.coef / unit
         self._layer = layer
-        self._local = [local.times(member.weight / unit) for local in member.local]
+        self._local = [
+            replace(local, unit=member.weight * (local.unit / unit)) for local in member.local
+        ]
         with np.errstate(over="ignore", invalid="ignore"):
             self.scores = self._predict(self._z)
 

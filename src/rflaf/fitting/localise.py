@@ -51,9 +51,12 @@ def learn_local(
     teams = teams_of([member.layer for member in members])
     with Progress("fitting local models", len(teams), settings.verbose) as progress:
         for places in teams:
-            plans = [_plan(task, number, len(places)) for number in range(len(places))]
+            plans = [
+                _plans(task, k, members[k].layer, number, len(places))
+                for number, k in enumerate(places)
+            ]
             seen = [
-                _Rows(task, judges[k], np.flatnonzero(fold != members[k].layer.fold), k)
+                _Rows(task, judges[k], np.flatnonzero(fold != members[k].layer.fold))
                 for k in places
             ]
             # penalties by few partitions; the mean of more takes the same penalty, or a lower one
@@ -73,7 +76,7 @@ def learn_local(
             number, strength = chosen
             for k, plan, models in zip(places, plans, every):
                 honest = tuple(_of_penalty(each, number, task.loss.outputs) for each in models)
-                rows = _Rows(task, members[k], np.arange(len(fold)), k)
+                rows = _Rows(task, members[k], np.arange(len(fold)))
                 last = rows.learn(plan, penalties[number : number + 1])
                 found[k] = LocalModels(times(honest, strength), times(last, strength))
     return found
@@ -84,13 +87,29 @@ def times(models: Locals, factor: Any) -> Locals:
     return tuple(each.times(factor) for each in models)
 
 
-def _plan(task: Task, number: int, members: int) -> Sequence[int]:
-    """The least rows of a part, for each partition of a member of a team."""
+class Plan(NamedTuple):
+    """A partition that is to be learned: the least rows of a part, the depth, and the features."""
+
+    size: int
+    depth: int
+    columns: NDArray[np.intp]
+
+
+def _plans(task: Task, k: int, layer: FittedLayer, number: int, members: int) -> list[Plan]:
+    """The partitions of member k, with this number in its team; the same for any of its rows."""
     sizes, share = rules.LOCAL_SIZES, task.settings.share.local
-    if members == 1:
-        count = round(share * rules.LOCAL_ALONE)
-        return (sizes * count)[:count]
-    return (sizes[number % len(sizes)],) * round(share * rules.LOCAL_PARTITIONS / members)
+    count = round(share * (rules.LOCAL_ALONE if members == 1 else rules.LOCAL_PARTITIONS / members))
+    wanted = (sizes * count)[:count] if members == 1 else (sizes[number % len(sizes)],) * count
+    rows, width = np.count_nonzero(task.fold != layer.fold), layer.components.shape[1]
+    m = min(rules.LOCAL_FEATURES, width)
+    plans, room = [], rules.LOCAL_NUMBERS // (members * task.loss.outputs * (m + 1))
+    for i, size in enumerate(wanted):
+        depth = min(int(np.log2(max(rows / size, 1))), m)
+        room -= 2**depth
+        if depth and room >= 0:
+            columns = task.settings.rng(11, k, i).permutation(width)[:m]
+            plans.append(Plan(size, depth, columns))
+    return plans
 
 
 def _of_penalty(model: Local, number: int, outputs: int) -> Local:
@@ -135,47 +154,46 @@ class _Rows:
     what rows count for in it.
     """
 
-    def __init__(self, task: Task, member: Any, at: Array, number: int) -> None:
+    def __init__(self, task: Task, member: Any, at: Array) -> None:
         self.layer: FittedLayer = member.layer
         sample, loss = task.sample, task.loss
         fold = means_folds(self.layer, task.folds, sample.keys)
         self.inputs = self.layer.inputs(sample.x[at], None if fold is None else fold[at])
         y, self.own_weights = sample.y[at], sample.weights[at]
         scores = member.scores_of(self.inputs)
-        constant = np.broadcast_to(loss.constant(y, self.own_weights), scores.shape)
+        self.intercept = task.settings.fit_intercept
+        constant = loss.constant(y, self.own_weights) * self.intercept
+        constant = np.broadcast_to(constant, scores.shape)
         usual = np.average(loss.quadratic_model(constant, y).bend, weights=self.own_weights)
         flattest = rules.FLATTEST * 2 * float(usual)  # the bend is half the curvature
-        response, bend = loss.quadratic_model(scores, y, flattest)
-        self.left, self.weights = response - scores, self.own_weights * bend
-        self.order = task.settings.rng(11, number).permutation(self.layer.components.shape[1])
-        self.room = rules.LOCAL_NUMBERS // (len(task.folds.of_member) * loss.outputs)
+        with np.errstate(over="ignore", invalid="ignore"):
+            response, bend = loss.quadratic_model(scores, y, flattest)
+            left, weights = response - scores, self.own_weights * bend
+        usable = np.isfinite(left).all(axis=1) & np.isfinite(weights)  # scores may be extreme
+        self.left = np.where(usable[:, None], left, 0.0)
+        self.weights = np.where(usable, weights, 0.0)
 
-    def learn(self, plan: Sequence[int], penalties: Sequence[float]) -> Locals:
+    def learn(self, plans: list[Plan], penalties: Sequence[float]) -> Locals:
         """Local models with the weights for all penalties side by side."""
-        m = min(rules.LOCAL_FEATURES, len(self.order))
-        depths = [min(int(np.log2(max(len(self.left) / size, 1))), m) for size in plan]
-        numbers = np.cumsum([2**depth * (m + 1) for depth in depths])
-        kept = [k for k, depth in enumerate(depths) if depth and numbers[k] <= self.room]
-        grown: list[Any] = [None] * len(kept)
+        grown: list[Any] = [None] * len(plans)
 
         def grow(i: int) -> None:
-            k = kept[i]
-            columns = np.take(self.order, k * m + np.arange(m), mode="wrap")
-            grown[i] = (columns, *self._grow(columns, depths[k], plan[k], penalties))
+            grown[i] = self._grow(*plans[i], penalties)
 
-        parallel(grow, len(kept))
+        parallel(grow, len(plans))
         found = []
-        for depth in sorted({depths[k] for k in kept}):
-            same = [each for k, each in zip(kept, grown) if depths[k] == depth]
-            columns, cuts, widths, coef = (np.stack(each) for each in zip(*same))
+        for depth in sorted({plan.depth for plan in plans}):
+            same = [i for i, plan in enumerate(plans) if plan.depth == depth]
+            cuts, widths, coef = (np.stack(each) for each in zip(*(grown[i] for i in same)))
             unit = np.abs(coef).max(axis=(0, 1, 2))
             unit = np.where(unit > 0, unit, 1.0)
+            columns = np.stack([plans[i].columns for i in same])
             model = Local(columns, cuts, widths, (coef / unit).astype(np.float32), unit)
-            found.append(model.times(len(same) / len(kept)))
+            found.append(model.times(len(same) / len(plans)))
         return tuple(found)
 
     def _grow(
-        self, columns: Array, depth: int, size: int, penalties: Sequence[float]
+        self, size: int, depth: int, columns: Array, penalties: Sequence[float]
     ) -> tuple[Array, Array, Array]:
         """A partition: its cuts, their widths, and the output weights of its parts."""
         z = project(self.inputs, np.ascontiguousarray(self.layer.components[:, columns]))
@@ -185,6 +203,7 @@ class _Rows:
         squares = np.einsum("nm,nm->n", phi, phi, dtype=np.float64) - 1
         unit = np.sqrt(np.average(squares, weights=self.own_weights))
         unit = unit if unit > 0 else 1.0
+        phi[:, -1] *= self.intercept
         count, width, outputs = len(cuts) + 1, phi.shape[1], self.left.shape[1]
         row = self.weights.sum() / (count * size)  # what a row counts for, or a little more
         coef = np.zeros((count, width, len(penalties) * outputs))
@@ -194,6 +213,6 @@ class _Rows:
             gram, moment = inner.T @ shared, shared.T @ self.left[rows]
             for k, alpha in enumerate(penalties):
                 _, own, failed = lapack.dposv(gram + alpha * row * np.eye(width), moment)
-                if not failed:  # as where nothing is finite: the part adds nothing
+                if not failed and np.isfinite(own).all():  # or the part adds nothing
                     coef[part, :, k * outputs : (k + 1) * outputs] = own / unit
         return cuts, widths, coef

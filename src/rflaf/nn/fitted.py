@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -136,7 +137,8 @@ def _steps_of(model: Any) -> fx.GraphModule:
         for k, local in enumerate(member.local):
             w = member.layer.components[order][:, local.columns.ravel()]
             z = tape.add("MatMul", tape.cast(inputs, w.dtype), w)
-            phi = tape.call(f"features_{number}_{k}", network.activation, z)
+            frozen = deepcopy(network.activation).requires_grad_(False)
+            phi = tape.call(f"features_{number}_{k}", frozen, z)
             if network.factor != 1:
                 phi = tape.add("Mul", phi, np.asarray(network.factor, w.dtype))
             factor = np.full(len(local.unit), member.weight)
