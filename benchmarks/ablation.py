@@ -46,6 +46,12 @@ VARIANTS: dict[str, tuple[dict[str, Any], Any]] = {
     "standardised columns only": ({"input_form": "raw"}, nullcontext),
     "form chosen on training rows": ({}, dishonest_choice),
     "one member": ({"n_members": 1}, nullcontext),
+    "no local models": ({"local_models": False}, nullcontext),
+    "activation: cosine": ({"activation": "cos"}, nullcontext),
+    "activation: ReLU": ({"activation": "relu"}, nullcontext),
+    "activation: tanh": ({"activation": "tanh"}, nullcontext),
+    "activation: learned B-splines": ({"activation": "bspline"}, nullcontext),
+    "cosine, no learned metric": ({"activation": "cos", "metric": "none"}, nullcontext),
     "no learned metric": ({"metric": "none"}, nullcontext),
     "no learning at all": ({"max_iter": 0}, nullcontext),
 }

@@ -99,6 +99,7 @@ def test_nothing_that_was_prepared_is_saved(model, rows, tmp_path):
     save(fresh, tmp_path / "m")
     again = load(tmp_path / "m")
     assert all(
-        set(vars(m)) == {"layer", "coef", "intercept", "alpha", "weight"} for m in again.members_
+        set(vars(m)) == {"layer", "coef", "intercept", "alpha", "weight", "local"}
+        for m in again.members_
     )
     np.testing.assert_array_equal(again.predict(rows[0][:1]), expected)

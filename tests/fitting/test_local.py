@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies
 
 from rflaf import RFLAFClassifier, RFLAFRegressor, load, rules, save
-from rflaf.fitting import attribution, localise
+from rflaf.fitting import attribution, localise, solving
 from rflaf.fitting.local import by_part, cut_rows, shares
 
 
@@ -94,7 +94,7 @@ def test_a_part_has_the_ridge_solution_of_what_is_left(rough, monkeypatch):
     rows.left = (y - member.scores(X)[:, 0])[:, None]
     rows.weights = rows.own_weights = np.ones(len(y))
     rows.intercept = True
-    (local,) = rows.learn([localise.Plan(200, 2, np.arange(40))], [0.1])
+    (local,) = rows.learn([localise.PartitionPlan(200, 2, np.arange(40))], [0.1])
     z = np.asarray(rows.inputs @ member.layer.components)
     phi = np.hstack([member.layer.activation(z), np.ones((len(z), 1))])
     at = local.shares(z.astype(np.float32))
@@ -140,7 +140,8 @@ def test_the_rows_of_a_fold_have_no_part_in_what_judges_them(rough, monkeypatch)
 
     monkeypatch.setattr(sys.modules["rflaf.fitting.fit"], "learn_local", keep)
     monkeypatch.setattr(localise, "_choose", lambda *given: (0, 1.0))
-    params = {**model.get_params(), "alpha": 0.01, "max_iter": 0}
+    monkeypatch.setattr(solving, "choose_alpha", lambda *given: (0.01, []))
+    params = {**model.get_params(), "max_iter": 0}
     RFLAFRegressor(**params).fit(X, y)
     task, before = kept[0]
     inside = task.sample.numbers[task.fold == 0]

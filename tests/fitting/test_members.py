@@ -24,6 +24,7 @@ SETTINGS = FitSettings(
     input_form=WithRanks,
     max_iter=3,
     n_members=3,
+    local_models=False,
 )
 N = 512
 
@@ -214,15 +215,11 @@ def test_weights_have_the_temperature_in_them(rows):
     x, y = rows
     target = (y > 0).astype(int)
     fitted = fit(rows_of(x, target), Logistic(), SETTINGS)
-    sample = sample_of(x, target, SETTINGS.seed)
-    fold = plan_folds(sample, SETTINGS)(sample.keys)
-    scores = np.empty((N, 1))
-    for member in fitted.members:
-        at = fold == member.layer.fold
-        scores[at] = member.scores(x[at])
-    # the last fit is finer than the one that was judged
-    np.testing.assert_allclose(scores, fitted.oof_scores, atol=0.05 * np.abs(scores).max())
-    assert Logistic().temperature(scores, target, np.ones(N)) == pytest.approx(1, abs=0.1)
+    scores = np.mean([member.scores(x) for member in fitted.members], axis=0)
+    # of the size of scores out of fold, which are divided by it: the last fit has seen more rows
+    assert np.std(scores) == pytest.approx(np.std(fitted.oof_scores), rel=0.4)
+    again = Logistic().temperature(fitted.oof_scores, target, np.ones(N))
+    assert again == pytest.approx(1, abs=0.01)
     assert fitted.oof_score == pytest.approx(np.mean((fitted.oof_scores[:, 0] > 0) == target))
 
 

@@ -41,7 +41,7 @@ def test_a_cut_last_line_is_dropped_with_a_warning_and_the_rest_stays(tmp_path):
     store.path.write_bytes(whole[:-5])
     with pytest.warns(UserWarning, match="line 2"):
         assert [r["key"] for r in store.read()] == ["a"]
-    with pytest.warns(UserWarning, match="cut off"):
+    with pytest.warns(UserWarning, match="incomplete"):
         store.append(record("c"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -122,7 +122,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     local_models : bool
         Whether small parts of the rows may have output weights of their own, on top of those for
         all rows. Rows that they have not seen decide how much, or that nothing is gained. False:
-        the model of the paper alone, one sum of features for all rows.
+        the model of the paper alone, one sum of features for all rows; so it is with a given
+        `alpha`.
 
     Attributes
     ----------

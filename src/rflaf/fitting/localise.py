@@ -44,9 +44,11 @@ def learn_local(
     """
     found = [LocalModels()] * len(members)
     settings, fold = task.settings, task.fold
-    wanted = settings.local_models and settings.holds_out and not settings.uses_cg
+    # a penalty that is given is that of one ridge regression of all rows
+    wanted = settings.local_models and settings.alpha is None and settings.holds_out
+    wanted = wanted and not settings.uses_cg and not settings.online
     least = min(np.count_nonzero(fold != each) for each in task.folds.of_member)
-    if not wanted or settings.online or least < rules.LOCAL_LEAST or None in judges:
+    if not wanted or least < rules.LOCAL_LEAST or None in judges:
         return found
     teams = teams_of([member.layer for member in members])
     with Progress("fitting local models", len(teams), settings.verbose) as progress:
@@ -87,7 +89,7 @@ def times(models: Locals, factor: Any) -> Locals:
     return tuple(each.times(factor) for each in models)
 
 
-class Plan(NamedTuple):
+class PartitionPlan(NamedTuple):
     """A partition that is to be learned: the least rows of a part, the depth, and the features."""
 
     size: int
@@ -95,7 +97,9 @@ class Plan(NamedTuple):
     columns: NDArray[np.intp]
 
 
-def _plans(task: Task, k: int, layer: FittedLayer, number: int, members: int) -> list[Plan]:
+def _plans(
+    task: Task, k: int, layer: FittedLayer, number: int, members: int
+) -> list[PartitionPlan]:
     """The partitions of member k, with this number in its team; the same for any of its rows."""
     sizes, share = rules.LOCAL_SIZES, task.settings.share.local
     count = round(share * (rules.LOCAL_ALONE if members == 1 else rules.LOCAL_PARTITIONS / members))
@@ -108,7 +112,7 @@ def _plans(task: Task, k: int, layer: FittedLayer, number: int, members: int) ->
         room -= 2**depth
         if depth and room >= 0:
             columns = task.settings.rng(11, k, i).permutation(width)[:m]
-            plans.append(Plan(size, depth, columns))
+            plans.append(PartitionPlan(size, depth, columns))
     return plans
 
 
@@ -173,7 +177,7 @@ class _Rows:
         self.left = np.where(usable[:, None], left, 0.0)
         self.weights = np.where(usable, weights, 0.0)
 
-    def learn(self, plans: list[Plan], penalties: Sequence[float]) -> Locals:
+    def learn(self, plans: list[PartitionPlan], penalties: Sequence[float]) -> Locals:
         """Local models with the weights for all penalties side by side."""
         grown: list[Any] = [None] * len(plans)
 

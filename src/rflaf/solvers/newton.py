@@ -36,6 +36,7 @@ Part = tuple[Array, Array, Array]  # features, targets and weights of a block
 # same. With many outputs a pass is long, and later steps hardly move the loss of other rows.
 _ROUGH, _FINE = 3e-5, 1e-6
 _MANY, _MANY_ROUGH, _MANY_FINE = 8, 3e-4, 1e-4  # more outputs than this
+_FIRST = 1e-2  # the same, before the curvature is taken anew
 _EXACT = 1e-22  # and for so few rows that none are held out, where a step costs nothing
 _MOST_STEPS = 200
 
@@ -298,7 +299,9 @@ class _Model:
         problem, self.v = self.problem, self._near(alpha)
         # Far from no weights the curvature there is soon a poor one. For one output it serves as
         # long as passes are cheap; for several it does not.
-        if self.loss.outputs > 1 and self.tried:
+        if self.loss.outputs > 1:
+            if not self.tried:
+                self.v = self.objective.solve(self.curvature, alpha, self.v, _FIRST)
             self.curvature = self.objective.curvature(self.v)
         self.honest: Float64 | None = None
         if problem.held_out is not None:

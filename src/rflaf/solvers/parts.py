@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from rflaf.rows import Block, Rows
 from rflaf.solvers.features import KeptBlocks
 
@@ -53,5 +55,6 @@ def add_results(one: Any, other: Any) -> Any:
     if one is None or other is None:
         return other if one is None else one
     if isinstance(one, tuple):
-        return tuple(a + b for a, b in zip(one, other))
+        with np.errstate(invalid="ignore"):  # a step of a line search may go too far
+            return tuple(a + b for a, b in zip(one, other))
     return one + other
