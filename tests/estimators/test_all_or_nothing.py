@@ -222,7 +222,9 @@ def test_an_error_at_any_call_leaves_a_model_that_was_not_fitted_so(case):
     assert interrupted >= len(tried) - 3
 
 
-@pytest.mark.parametrize("make", [RFLAFRegressor, RFLAFClassifier])
+@pytest.mark.parametrize(
+    "make", [RFLAFRegressor, pytest.param(RFLAFClassifier, marks=pytest.mark.slow)]
+)
 def test_an_error_on_the_way_out_is_one_after_the_fit(make):
     """The end of a fit is one step: before it the model is the old one, after it the new one."""
     fitted = make(**SMALL).fit(X, LABELS == "a")

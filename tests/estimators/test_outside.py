@@ -38,7 +38,7 @@ def linear():
     return X, y, RFLAFRegressor(200, random_state=0).fit(X, y)
 
 
-@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("column", ["uniform", pytest.param("lognormal", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_known_functions(function, column):
     """No worse than the better of a straight line and a constant, and within three ranges.
