@@ -153,6 +153,7 @@ def test_kan_splines_are_zero_far_out_and_exact_in_any_precision():
     np.testing.assert_allclose(layer.basis_values(x).sum(-1), 1, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_kan_learns_where_all_inputs_lie_in_one_cell(generator):
     """The scales of the edges are what lets it: with one factor for all, the loss hardly falls."""
     X = torch.rand(256, 400, generator=generator) / 45
