@@ -129,7 +129,21 @@ def is_plain(column: Any) -> bool:
     return bool(pd.api.types.is_numeric_dtype(column))
 
 
-class CatBoost(BaseEstimator):
+class Wrapped(BaseEstimator):
+    """A model that needs more than `fit(X, y)`; `model_` is what was fitted."""
+
+    @property
+    def classes_(self) -> Any:
+        return self.model_.classes_
+
+    def predict(self, X: Any) -> Any:
+        return self.model_.predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.model_.predict_proba(X)
+
+
+class CatBoost(Wrapped):
     """CatBoost with its defaults, told which columns are categories."""
 
     def __init__(self, classes: bool) -> None:
@@ -141,18 +155,10 @@ class CatBoost(BaseEstimator):
         kind = catboost.CatBoostClassifier if self.classes else catboost.CatBoostRegressor
         self.model_ = kind(verbose=0, random_seed=0, allow_writing_files=False)
         self.model_.fit(X, y, cat_features=[name for name in X if not is_plain(X[name])])
-        if self.classes:
-            self.classes_ = self.model_.classes_
         return self
 
-    def predict(self, X: Any) -> Any:
-        return self.model_.predict(X)
 
-    def predict_proba(self, X: Any) -> Any:
-        return self.model_.predict_proba(X)
-
-
-class LightGBM(BaseEstimator):
+class LightGBM(Wrapped):
     """LightGBM with early stopping on a tenth of the rows, and else `given` or its defaults."""
 
     def __init__(self, classes: bool, given: Any = None) -> None:
@@ -172,18 +178,10 @@ class LightGBM(BaseEstimator):
         self.model_ = kind(**{"n_estimators": 5000, "verbose": -1, **(self.given or {})})
         stop = lightgbm.early_stopping(50, verbose=False)
         self.model_.fit(parts[0], parts[2], eval_set=[(parts[1], parts[3])], callbacks=[stop])
-        if self.classes:
-            self.classes_ = self.model_.classes_
         return self
 
-    def predict(self, X: Any) -> Any:
-        return self.model_.predict(X)
 
-    def predict_proba(self, X: Any) -> Any:
-        return self.model_.predict_proba(X)
-
-
-class Boosted(BaseEstimator):
+class Boosted(Wrapped):
     """scikit-learn's gradient boosting; columns with too many levels for it are codes."""
 
     def __init__(self, classes: bool) -> None:
@@ -194,8 +192,6 @@ class Boosted(BaseEstimator):
         many = [name for name in X if not is_plain(X[name]) and len(X[name].cat.categories) > 255]
         self.many_ = many
         self.model_ = kind(random_state=0, categorical_features="from_dtype").fit(self._coded(X), y)
-        if self.classes:
-            self.classes_ = self.model_.classes_
         return self
 
     def _coded(self, X: Any) -> Any:

@@ -131,20 +131,6 @@ def few() -> str:
     return markdown(["", "rows", *models], lines) + f"\n\n{measured_on('few')}"
 
 
-def large() -> str:
-    """Losses and fit times on tables of many rows, next to boosted trees."""
-    rows = load("large")["rows"]
-    found = {(row["table"], row["model"]): row for row in rows}
-    models = list(dict.fromkeys(row["model"] for row in rows))
-    lines = []
-    for table in dict.fromkeys(row["table"] for row in rows):
-        each = [found.get((table, model)) for model in models]
-        cells = [f"{row['loss']:.4g} ({row['seconds']:.0f} s)" if row else "" for row in each]
-        lines.append([table, f"{found[table, models[0]]['rows']:,}", *cells])
-    header = ["", "rows", *(NAMES.get(model, model) for model in models)]
-    return markdown(header, lines) + f"\n\n{measured_on('large')}"
-
-
 def honesty() -> str:
     """Out-of-fold scores minus those on new rows."""
     result = load("honesty")
@@ -389,7 +375,6 @@ TABLES = {
     "tables_note": lambda: measured_on("tables"),
     "ablation": ablation,
     "few": few,
-    "large": large,
     "honesty": honesty,
     "outside": outside,
     "uncertainty": uncertainty,
