@@ -202,43 +202,53 @@ def _hand_over(place: Array) -> Array:
 
 def cut_rows(z: Array, weights: Array, depth: int) -> tuple[Array, Array]:
     """Where to cut rows along their z, n × D, and the widths of the hand-over, 2^D - 1 each."""
-    cuts, widths = np.zeros((2, 2**depth - 1))
-    share = weights.astype(np.float64)
-    parts = [(np.arange(len(z)), share)]
+    cuts, widths = np.full(2**depth - 1, np.inf), np.ones(2**depth - 1)
+    node = np.zeros(len(z), np.intp)
     for level in range(depth):
-        below = []
-        for number, (rows, share) in enumerate(parts):
-            node = 2**level - 1 + number
-            values = z[rows, level].astype(np.float64)
-            cuts[node], widths[node] = _cut(values, share)
-            upper = _hand_over((values - cuts[node]) / widths[node])
-            for part in (1 - upper, upper):
-                kept = np.flatnonzero(part > 0)
-                below.append((rows[kept], share[kept] * part[kept]))
-        parts = below
+        values = z[:, level]
+        order = np.argsort(values, kind="stable")
+        small = node[order].astype(np.min_scalar_type(len(cuts)))  # these are sorted by counting
+        order = order[np.argsort(small, kind="stable")]
+        in_order = values[order].astype(np.float64)
+        found, cut, width = _middles(in_order, weights[order], node[order])
+        cuts[found], widths[found] = cut, width
+        node = 2 * node + 1 + (values > cuts[node])
     return cuts, widths
 
 
-def _cut(values: Array, weights: Array) -> tuple[float, float]:
-    """The middle one of the values, and half of the range that few of them lie in around it.
+def _middles(values: Array, weights: Array, node: Array) -> tuple[Array, Array, Array]:
+    """For each node the middle one of its values, which are in order, and a width about it.
 
-    Where many do, because they are equal, the cut is between two values. Where all are equal it is
-    beyond them.
+    The width is half of the range that few values lie in around the middle one. Where many do,
+    because they are equal, the cut is between two values. Where all are equal it is beyond them.
     """
-    order = np.argsort(values, kind="stable")
-    values, total = values[order], np.cumsum(weights[order])
-    wanted = np.array([0.5 - rules.LOCAL_OVERLAP / 2, 0.5, 0.5 + rules.LOCAL_OVERLAP / 2])
-    if not len(values) or values[0] == values[-1]:
-        return np.inf, 1.0
-    low, middle, high = np.minimum(np.searchsorted(total, wanted * total[-1]), len(values) - 1)
+    n = len(values)
+    found, start = np.unique(node, return_index=True)
+    end = np.append(start[1:], n)
+    total = np.append(0.0, np.cumsum(weights, dtype=np.float64))
+    base, whole = total[start], total[end] - total[start]
+
+    def place(share: float) -> Array:
+        return np.clip(np.searchsorted(total, base + share * whole, "left") - 1, start, end - 1)
+
+    low, middle, high = (place(0.5 + k * rules.LOCAL_OVERLAP / 2) for k in (-1, 0, 1))
     cut, width = values[middle], (values[high] - values[low]) / 2
-    inside = np.count_nonzero(np.abs(values - cut) < width) if width > 0 else len(values)
-    if inside <= 2 * rules.LOCAL_OVERLAP * len(values) + 1:
-        return float(cut), float(width)
-    first, last = np.searchsorted(values, cut), np.searchsorted(values, cut, "right")
-    apart = [
-        np.abs(total[k - 1] / total[-1] - 0.5) if 0 < k < len(values) else 1.0
-        for k in (first, last)
-    ]
-    k = (first, last)[int(np.argmin(apart))]
-    return float(values[k - 1] + values[k]) / 2, float(values[k] - values[k - 1]) / 2
+    # where a value would be among those of its node: all of them in one order
+    least, range_ = values[start], np.maximum(values[end - 1] - values[start], 1e-300)
+    own = np.searchsorted(found, node)
+    keys = 2 * own + (values - least[own]) / range_[own]
+
+    def among(value: Array, side: Any) -> Array:
+        at = 2 * np.arange(len(found)) + np.clip((value - least) / range_, -0.5, 1.5)
+        return np.searchsorted(keys, at, side)
+
+    inside = among(cut + width, "left") - among(cut - width, "right")
+    tied = (width <= 0) | (inside > 2 * rules.LOCAL_OVERLAP * (end - start) + 1)
+    sides = np.stack([among(cut, "left"), among(cut, "right")])
+    apart = np.abs((total[sides] - base) / whole - 0.5)
+    apart = np.where((start < sides) & (sides < end), apart, 1.0)
+    k = np.clip(np.take_along_axis(sides, apart.argmin(axis=0)[None], 0)[0], 1, n - 1)
+    cut = np.where(tied, (values[k - 1] + values[k]) / 2, cut)
+    width = np.where(tied, (values[k] - values[k - 1]) / 2, width)
+    equal = values[start] == values[end - 1]
+    return found, np.where(equal, np.inf, cut), np.where(equal, 1.0, width)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from rflaf import fused, rules
 from rflaf.fitting.layers import FittedLayer
@@ -212,9 +212,9 @@ class _Rows:
         row = self.weights.sum() / (count * size)  # what a row counts for, or a little more
         coef = np.zeros((count, width, len(penalties) * outputs))
         for _, part, rows, share in by_part(at):
-            inner = phi[rows].astype(np.float64) / unit
-            shared = inner * (self.weights[rows] * share)[:, None]
-            gram, moment = inner.T @ shared, shared.T @ self.left[rows]
+            root = np.sqrt(self.weights[rows] * share)[:, None]
+            shared = phi[rows] * (root / unit)
+            gram, moment = blas.dsyrk(1.0, shared.T), shared.T @ (root * self.left[rows])
             for k, alpha in enumerate(penalties):
                 _, own, failed = lapack.dposv(gram + alpha * row * np.eye(width), moment)
                 if not failed and np.isfinite(own).all():  # or the part adds nothing
