@@ -29,6 +29,10 @@ PROBLEMS: dict[str, tuple[int, Callable[[Any], Any]]] = {
         32,
         lambda x: x[:, 0] * np.sin(2 * x[:, 1]) + 0.5 * np.sin(3 * x[:, 2]) * x[:, 3],
     ),
+    "sum of three parts, 10 inputs": (
+        10,
+        lambda x: np.sin(6 * x[:, 0] * x[:, 1]) + np.cos(5 * x[:, 2]) * x[:, 3] + np.exp(x[:, 4]),
+    ),
     "wave of a sum of 3, 50 inputs": (
         50,
         lambda x: np.sin(4 * x[:, :3].sum(axis=1) / np.sqrt(3)),

@@ -305,6 +305,7 @@ class InspectionMixin(BaseEstimator):
         check_is_fitted(self)
         losses = [record["loss"] for record in self.history_]
         inputs, columns = len(self.scale_), self.n_features_in_
+        metrics = len(self.members_[0].layer.metrics)
         lines = [
             f"{type(self).__name__}: {self._score_line()}",
             *(f"  members        {text}" for text in describe_members(self.members_)),
@@ -312,7 +313,7 @@ class InspectionMixin(BaseEstimator):
             f"{f' from {columns} columns' if columns != inputs else ''}",
             f"  activation     {self.activation_.basis!r}",
             *(f"  looks like     {each} (R² {each.r2:.3f})" for each in self._formula()),
-            f"  metric         {self.metric_kind_}",
+            f"  metric         {self.metric_kind_}{f', {metrics} of them' if metrics > 1 else ''}",
             f"  alpha          {self.alpha_:.3g}",
             f"  grid coverage  {self.grid_coverage_:.1%}",
             f"  effort         {self.effort_}",

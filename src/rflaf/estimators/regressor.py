@@ -128,7 +128,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     Attributes
     ----------
     members_ : list
-        The members: each has `layer` (its `form` of the inputs, `activation`, `metric`,
+        The members: each has `layer` (its `form` of the inputs, `activation`, `metrics`,
         `components`, `history`), `coef`, `intercept`, `weight` and `local` models. The weights sum
         to one, and the form with the largest part comes first. The attributes below are those of
         the first member unless they say otherwise.
@@ -137,7 +137,8 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     output_weights_ : array, M or M × C
     intercept_ : float or array of C
     metric_ : array, d' × d' or d'
-        L, for inputs in their form.
+        L, for inputs in their form. Where the target is a sum of parts with inputs of their own, a
+        layer may have several, which share its features: `members_[0].layer.metrics`.
     metric_kind_, input_form_ : str
         What was chosen.
     components_ : array, d' × M

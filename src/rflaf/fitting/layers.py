@@ -13,6 +13,7 @@ from rflaf.activation import Activation
 from rflaf.bases import Basis
 from rflaf.fitting.budget import known_bytes
 from rflaf.fitting.honest import honest_scores
+from rflaf.fitting.more_metrics import Metrics, apply_metrics, learn_more_metrics
 from rflaf.fitting.settings import Choice, FitSettings
 from rflaf.fitting.task import MemberRows, Regression, Task
 from rflaf.inputs.forms import Form, Standardised
@@ -44,8 +45,8 @@ class FittedLayer:
     components : array, d' × M
         L W.
     activation : Activation
-    metric, kind : array, str
-        L and its kind.
+    metrics, kind : tuple of array, str
+        L and its kind. Several L share the columns of W in turn.
     alpha : float
         The penalty that learning ended with, as one of the loss.
     history : list of dict
@@ -63,7 +64,7 @@ class FittedLayer:
     means: TargetMeans | None
     components: Array
     activation: Activation
-    metric: Array
+    metrics: Metrics
     kind: Kind
     alpha: float
     history: list[dict[str, float]]
@@ -77,6 +78,11 @@ class FittedLayer:
     def sigma(self) -> fused.Sigma:
         """The compiled activation."""
         return self.activation.table()
+
+    @property
+    def metric(self) -> Array:
+        """The first L."""
+        return self.metrics[0]
 
     @property
     def origin(self) -> NDArray[np.intp]:
@@ -105,7 +111,7 @@ class FittedLayer:
         coverage, z = _measure_coverage(self.inputs(x), components, basis, rng)
         return replace(
             self,
-            metric=factor * self.metric,
+            metrics=tuple(factor * metric for metric in self.metrics),
             components=components,
             coverage=coverage,
             z_sample=z,
@@ -222,17 +228,18 @@ class MemberLearner:
         w = draw_layer(settings, given, settings.components, self.rng, dtype)
         member = member._replace(rows=rows._replace(x=x))
         learned, unit = self._learned(member, form, w)
+        metrics = self._metrics(member, form, learned, unit, w)
         kind = self.choice.kind
         if np.ndim(learned.metric) == 1 and kind == "full":  # few rows: no more than scales
             kind = "diagonal" if settings.max_iter else "none"
-        components = apply_metric(learned.metric, w).astype(dtype)
+        components = apply_metrics(metrics, w).astype(dtype)
         coverage, z = _measure_coverage(x, components, settings.basis, self.rng)
         return FittedLayer(
             form=form,
             means=member.means,
             components=components,
             activation=Activation(settings.basis, learned.coefficients),
-            metric=learned.metric,
+            metrics=metrics,
             kind=kind,
             alpha=learned.alpha * unit,
             history=learned.history,
@@ -269,6 +276,26 @@ class MemberLearner:
         again = self._learn(_problem(second, w, form), second.unit, learned)
         history = learned.history + again.history
         return replace(again, history=history, before=len(learned.history)), second.unit
+
+    def _metrics(
+        self, member: MemberRows, form: Form, learned: Learned, unit: float, w: Array
+    ) -> Metrics:
+        """The metric, and more of them where it has left something."""
+        settings, kind = self.task.settings, self.choice.kind
+        if not (self.learnable and settings.max_iter and kind != "none"):
+            return (learned.metric,)
+        a, rows = learned.coefficients, member.first.rows._replace(x=member.rows.x)
+        problem = _problem(member.first._replace(rows=rows), w, form)
+        first = replace(learned, alpha=learned.alpha * unit)
+        uncounted = replace(self, callback=None)  # nobody knows beforehand that there are these
+
+        def learn(left: Regression, steps: int, start: Learned | None) -> Learned:
+            changes = {"coefficients": a, "max_iter": steps, "short": True}
+            return uncounted._learn(_problem(left, w, form), left.unit, start, **changes)
+
+        return learn_more_metrics(
+            self.task, member, problem, compiled(settings.basis, a), first, self.rng, learn
+        )
 
     def _second(
         self, member: MemberRows, first: Regression, learned: Learned, w: Array

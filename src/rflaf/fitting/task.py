@@ -63,12 +63,21 @@ class Task:
     settings: FitSettings
 
     def regression(
-        self, rows: Block, scores: Array, like: Regression | None = None, flattest: float = 1e-9
+        self,
+        rows: Block,
+        scores: Array,
+        like: Regression | None = None,
+        flattest: float = 1e-9,
+        left: bool = False,
     ) -> Regression:
-        """The quadratic model of the loss at scores, n × C or C; in the units of another."""
+        """The quadratic model of the loss at scores, n × C or C; in the units of another.
+
+        Its responses, or what the scores have `left` of them.
+        """
         scores = np.broadcast_to(scores, (len(rows.weights), self.loss.outputs))
         scores = self.loss.moderate(np.asarray(scores, np.float64))
         response, bend = self.loss.quadratic_model(scores, rows.y, flattest)
+        response = response - scores if left else response
         weights = rows.weights * bend
         if like is None:
             share = weights / weights.sum()

@@ -80,7 +80,8 @@ def _input_map(subject: Subject, names: list[str]) -> Subsection | None:
     estimator = subject.estimator
     layer = estimator.members_[0].layer
     inputs = _input_names(subject, names)
-    metrics = [np.asarray(each.layer.metric) for each in leading_team(estimator.members_)]
+    team = [each.layer for each in leading_team(estimator.members_)]
+    metrics = [np.asarray(metric) for each in team for metric in each.metrics]
     if estimator.metric_kind_ == "none" or any(m.shape != metrics[0].shape for m in metrics):
         return None
     weights = np.mean([_strengths(m) for m in metrics], axis=0)

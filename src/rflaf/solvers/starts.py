@@ -27,7 +27,7 @@ Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 Kind = Literal["full", "diagonal", "none"]
 
-_ALPHAS = 10.0 ** np.arange(-6, 1)
+PENALTIES = 10.0 ** np.arange(-6, 1)  # that are tried on a sketch
 _UNEQUAL = 1.1  # times the least of the columns' scales; nearer ones are no other start
 _GROWN = (0.7, 1.0, 1.4)  # scales of a metric that are tried
 _SHARES = 10.0 ** np.arange(-8, 1.5, 0.5)  # penalties, in units of the features' total variance
@@ -112,7 +112,7 @@ def start_on_sketch(
 
     `shares` is what screening says of the inputs.
     """
-    alphas = _ALPHAS if settings.alpha is None else np.array([settings.alpha])
+    alphas = PENALTIES if settings.alpha is None else np.array([settings.alpha])
     d, given = sketch.fit.x.shape[1], settings.coefficients
     best, chosen, at = np.inf, None, len(alphas) // 2
     for metrics, gain in (
@@ -207,7 +207,7 @@ def turn_metric(
     if not np.isfinite(size) or size == 0:
         return state
     sigma = compiled(basis, state.coefficients)
-    around = np.clip(state.alpha * 10.0 ** np.arange(-1, 2), _ALPHAS[0], _ALPHAS[-1])
+    around = np.clip(state.alpha * 10.0 ** np.arange(-1, 2), PENALTIES[0], PENALTIES[-1])
     alphas = around if settings.alpha is None else np.array([settings.alpha])
     middle = len(alphas) // 2
     metrics = [root * (grown * before / size) for grown in _GROWN]

@@ -1,0 +1,123 @@
+"""More than one metric for a layer.
+
+With one metric all features see the inputs alike. Where the target is a sum of parts with inputs of
+their own, as in sin(6 x1 x2) + cos(5 x3) x4, the metric that suits one part hides another: a larger
+scale of x3 alone gains nothing, and disturbs the first part. So what the features leave of the
+targets is screened. Where inputs stand out in it, another metric is learned from what is left, and
+the features are shared out evenly among the metrics, if that lowers the error on other rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf import rules
+from rflaf.fitting.honest import honest_scores
+from rflaf.fitting.task import MemberRows, Regression, Task
+from rflaf.fused import BinnedMatrix, Sigma
+from rflaf.runtime.clock import may_learn
+from rflaf.solvers.features import apply_metric, features, project
+from rflaf.solvers.newton import FeatureMap
+from rflaf.solvers.ridge import NormalEquations
+from rflaf.solvers.screening import screened
+from rflaf.solvers.sketches import Problem, Sampler, Sketch, sketch_ridge
+from rflaf.solvers.starts import PENALTIES, Learned, lowest
+from rflaf.solvers.varpro import sketch_size
+
+Array = NDArray[Any]
+Metrics = tuple[Array, ...]
+
+
+def apply_metrics(metrics: Metrics, w: Array) -> Array:
+    """L W, where each of several L has every so many columns of W."""
+    if len(metrics) == 1:
+        return apply_metric(metrics[0], w)
+    found = np.empty(w.shape)
+    for k, metric in enumerate(metrics):
+        found[:, k :: len(metrics)] = apply_metric(metric, w[:, k :: len(metrics)])
+    return found
+
+
+def learn_more_metrics(
+    task: Task,
+    member: MemberRows,
+    problem: Problem,
+    sigma: Sigma,
+    first: Learned,
+    rng: np.random.Generator,
+    learn: Callable[[Regression, int, Learned | None], Learned],
+) -> Metrics:
+    """The metric of a layer, and those of what its features leave.
+
+    Parameters
+    ----------
+    member, problem : MemberRows, Problem
+        The rows, with inputs in their form, and what the first metric was learned from.
+    sigma, first : Sigma, Learned
+        The activation, and what was learned along with it: its penalty is one of the loss.
+    learn : callable
+        Learns a metric for another regression of these rows and the same activation, in so many
+        steps, from a start or none.
+    """
+    metrics: Metrics = (first.metric,)
+    w, intercept = problem.projection, task.settings.fit_intercept
+    seen = problem.rows.x.shape[1] > 1 and not isinstance(problem.rows.x, BinnedMatrix)
+    for _ in range(rules.MORE_METRICS if seen else 0):
+        components = apply_metrics(metrics, w).astype(w.dtype)
+        judged = replace(problem, projection=components)
+        alpha = first.alpha / member.first.unit
+        if not may_learn() or not _leaves_something(judged, sigma, alpha, intercept, rng):
+            break
+        features = FeatureMap(sigma, components, float(intercept))
+        scores = honest_scores(member, task.loss, features, first.alpha)
+        if scores is None:
+            break
+        left, seed = task.regression(member.rows, scores, left=True), int(rng.integers(1 << 31))
+        least = rules.METRIC_GAIN * _loss(judged, sigma, intercept, seed)
+        other = None
+        for steps in (rules.TRIAL_STEPS, task.settings.max_iter):  # most are not worth all steps
+            other = learn(left, steps, other)
+            tried = (*metrics, other.metric)
+            judged = replace(problem, projection=apply_metrics(tried, w).astype(w.dtype))
+            if not _loss(judged, sigma, intercept, seed) < least:
+                return metrics
+        metrics = tried
+    return metrics
+
+
+def _sketches(problem: Problem, rng: np.random.Generator) -> Iterator[Sketch]:
+    n, m = problem.rows.x.shape[0], problem.projection.shape[1]
+    sampler, size = Sampler(problem, rng), sketch_size(n, m, rules.STAGES[1][0])
+    for _ in range(rules.JUDGED_SKETCHES):
+        yield sampler.draw(size)
+
+
+def _loss(problem: Problem, sigma: Sigma, intercept: bool, seed: int) -> float:
+    """The held-out error of features on sketches, with the best penalty for each."""
+    total = 0.0
+    for sketch in _sketches(problem, np.random.default_rng(seed)):
+        ridge, _ = sketch_ridge(sigma, np.ones(()), sketch, intercept)
+        total += lowest(ridge.loss, PENALTIES, len(PENALTIES) // 2)[1]
+    return total
+
+
+def _leaves_something(
+    problem: Problem, sigma: Sigma, alpha: float, intercept: bool, rng: np.random.Generator
+) -> bool:
+    """Whether inputs tell, alone or in pairs, of what features leave on rows held out."""
+    sketch = next(_sketches(problem, rng))
+    fit, held_out, w = sketch
+    sums = NormalEquations.empty(w.shape[1], fit.y.shape[1])
+    phi, others = (
+        features(sigma, project(side.x, w), float(intercept)).astype(np.float64)
+        for side in (fit, held_out)
+    )
+    sums.add(phi, fit.y, fit.weights)
+    left = held_out.y - others @ sums.solve(alpha, intercept)
+    shares = screened(held_out.x, left, held_out.weights)
+    return shares is not None and float(shares.max()) > rules.SCREENED_LEFT
