@@ -19,7 +19,7 @@ from typing import Any
 from measured import code
 from standings import NAMES, standings
 
-from rflaf.paper.curves import sort_out
+from rflaf.paper.curves import FUNCTIONS, recoveries, sort_out
 from rflaf.paper.formats import NOTES, as_markdown
 from rflaf.paper.printed import TITLES
 from rflaf.paper.records import Record, Store
@@ -259,24 +259,18 @@ def reproduction_summary() -> str:
 
 
 def recovery() -> str:
+    found = {(each.function, each.method): each for each in recoveries(records())}
     rows = []
     for model in RECOVERY:
         cells = [model.removeprefix("recovery-")]
-        for dataset in ("f1", "f2", "f3"):
-            found = [
-                record
-                for record in records()
-                if (record["spec"]["dataset"], record["spec"]["model"]) == (dataset, model)
-                and record["spec"]["rows"] is None
-            ]
-            errors = sorted(record["error"] for record in found)
-            if not errors:
+        for function in FUNCTIONS:
+            if (each := found.get((function, model))) is None:
                 cells.append("not run")
                 continue
-            spread = f"{errors[0]:.3f} to {errors[-1]:.3f}"
-            cells.append(f"{statistics.median(errors):.3f} ({spread}), {len(errors)} seeds")
+            first, last = each.runs[0]["error"], each.runs[-1]["error"]
+            cells.append(f"{each.error:.3f} ({first:.3f} to {last:.3f}), {len(each.runs)} seeds")
         rows.append(cells)
-    return markdown(["method", "f1", "f2", "f3"], rows)
+    return markdown(["method", *FUNCTIONS], rows)
 
 
 def scale() -> str:
@@ -338,16 +332,8 @@ def scale_billion() -> str:
                 f"{n // workers * 84 / 1e9:.3g}",
             ]
         )
-    table = markdown(
-        [
-            "workers",
-            "passes (h)",
-            "whole fit (h)",
-            "sums sent, at most (GB)",
-            "read by each (GB)",
-        ],
-        rows,
-    )
+    sent, read = "sums sent, at most (GB)", "read by each (GB)"
+    table = markdown(["workers", "passes (h)", "whole fit (h)", sent, read], rows)
     even = n * row_seconds / max(fixed, 1e-9)
     return (
         f"{table}\n\nA row takes {row_seconds * 1e6:.0f} µs on one core. Learning takes "

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import rflaf
@@ -157,8 +158,7 @@ def places(count, every=50, spread=60):
 
 def count_calls(case, fitted=True):
     make, again = CASES[case]
-    model = make()
-    begin = make if fitted else lambda: type(model)(**model.get_params())
+    begin = make if fitted else lambda: clone(make())
     again(begin())  # what is compiled or looked up once is so by now
     model = begin()
     if fitted:
@@ -201,11 +201,10 @@ def test_an_error_at_any_call_leaves_a_fitted_model_as_it_was(case):
 @pytest.mark.parametrize("case", ["regressor", "classifier", "features", "more rows"])
 def test_an_error_at_any_call_leaves_a_model_that_was_not_fitted_so(case):
     make, again = CASES[case]
-    parameters = make().get_params()
-    kind = type(make())
+    unfitted = clone(make())
     interrupted, tried = 0, places(count_calls(case, fitted=False), 20, 20)
     for k in tried:
-        model = kind(**parameters)
+        model = clone(unfitted)
         before = dict(vars(model))
         calls = Interrupt(k)
         try:
@@ -233,8 +232,10 @@ def test_an_error_on_the_way_out_is_one_after_the_fit(make):
     assert not np.array_equal(old, new)
     model = make(**SMALL)
     seen = set()
-    last = _lines_of_publishing(make)
-    for k in range(1, last + 1):
+    with _LineInterrupt() as lines:
+        model.fit(X, LABELS == "a")
+    assert lines.count > 5
+    for k in range(1, lines.count + 1):
         model.fit(X, LABELS == "a")
         tracer = _LineInterrupt(k)
         try:
@@ -280,14 +281,6 @@ class _LineInterrupt:
 
     def __exit__(self, *_):
         sys.settrace(None)
-
-
-def _lines_of_publishing(make):
-    model = make(**SMALL)
-    with _LineInterrupt() as lines:
-        model.fit(X, LABELS == "a")
-    assert lines.count > 5
-    return lines.count
 
 
 # ---- partial_fit

@@ -19,12 +19,12 @@ from rflaf.fitting.layers import learn_layers
 from rflaf.fitting.localise import learn_local, times
 from rflaf.fitting.members import Member, mix_teams, mixed_scores, out_of_fold, weighted
 from rflaf.fitting.monotone import learn_monotone, monotone_out_of_fold, wanted_signs
-from rflaf.fitting.outside import Outside
+from rflaf.fitting.outside import Outside, usual_spread
 from rflaf.fitting.settings import FitSettings
 from rflaf.fitting.solving import Solved, solve_members
 from rflaf.fitting.spread import Spread, error_shapes, scale_settings, squared_errors
 from rflaf.fitting.sums import Pair
-from rflaf.fitting.tails import learn_outside, usual_spread
+from rflaf.fitting.tails import learn_outside
 from rflaf.fitting.task import Task
 from rflaf.fitting.trials import choose_forms
 from rflaf.losses import Gamma, Loss

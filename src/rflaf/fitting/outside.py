@@ -13,6 +13,7 @@ from scipy import sparse
 from rflaf import rules
 from rflaf.fitting.members import Member, all_scores, export_mixed, mixed_scores
 from rflaf.fitting.monotone import Monotone
+from rflaf.inputs.scaling import column_moments
 from rflaf.losses import Loss
 from rflaf.solvers.features import as_array
 
@@ -242,6 +243,21 @@ class Outside:
         return np.maximum(-apart, 0), np.maximum(apart, 0)
 
 
+def plain_outside(x: Any, weights: Array, coded: Any, outputs: int) -> Outside:
+    """Members are asked a little beyond what was seen, and the model stays as it is there."""
+    seen = value_range(x)
+    d = x.shape[1]
+    scale = column_moments(x, weights)[1]
+    if coded is not None:
+        seen[0, coded.columns], seen[1, coded.columns] = -np.inf, np.inf
+    free = rules.USUAL_FREE * scale
+    everywhere = np.array([[-np.inf], [np.inf]]) * np.ones(outputs)
+    ends = np.array([seen[0] - free, seen[1] + free])
+    slopes, doubts = np.zeros((2, 2, d, outputs))
+    none = np.zeros((2, d))
+    return Outside(seen, ends, scale, none, slopes, doubts, everywhere, np.zeros(outputs))
+
+
 def score_spread(members: list[Member], x: Any) -> Array:
     """The standard deviation of the scores between members, n × C."""
     scores = all_scores(members, x)
@@ -250,6 +266,13 @@ def score_spread(members: list[Member], x: Any) -> Array:
     unit = np.abs(apart).max(axis=(0, 1))
     unit = np.where(unit > 0, unit, 1.0)
     return np.sqrt(np.tensordot(weights, (apart / unit) ** 2, axes=1)) * unit
+
+
+def usual_spread(members: list[Member], x: Any, rng: np.random.Generator) -> Array:
+    """The standard deviation of scores between members, for the middle one of some rows."""
+    count = min(x.shape[0], rules.IMPORTANCE_ROWS)
+    rows = x[np.sort(rng.choice(x.shape[0], count, replace=False))]
+    return np.asarray(np.median(score_spread(members, rows), axis=0))
 
 
 def held_between(x: Any, ends: Array) -> Any:

@@ -18,30 +18,14 @@ from scipy import sparse
 from rflaf import rules
 from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.members import Member, teams_of
-from rflaf.fitting.outside import Outside, held_between, score_spread, value_range
+from rflaf.fitting.outside import Outside, held_between, plain_outside
 from rflaf.fitting.task import Task
-from rflaf.inputs.scaling import column_moments
 from rflaf.solvers.features import features, project
 from rflaf.solvers.linalg import solve_positive
 
 Array = NDArray[Any]
 
 _FEWEST = 10  # rows of a tail, and before it, that can tell anything
-
-
-def plain_outside(x: Any, weights: Array, coded: Any, outputs: int) -> Outside:
-    """Members are asked a little beyond what was seen, and the model stays as it is there."""
-    seen = value_range(x)
-    d = x.shape[1]
-    scale = column_moments(x, weights)[1]
-    if coded is not None:
-        seen[0, coded.columns], seen[1, coded.columns] = -np.inf, np.inf
-    free = rules.USUAL_FREE * scale
-    everywhere = np.array([[-np.inf], [np.inf]]) * np.ones(outputs)
-    ends = np.array([seen[0] - free, seen[1] + free])
-    slopes, doubts = np.zeros((2, 2, d, outputs))
-    none = np.zeros((2, d))
-    return Outside(seen, ends, scale, none, slopes, doubts, everywhere, np.zeros(outputs))
 
 
 def learn_outside(
@@ -407,10 +391,3 @@ def _unseen(judges: list[Member], weights: Array, x: Any, fold: Array) -> Array:
         if part > 0 and at.any():
             scores[at] += part * judge.scores(x[at])
     return scores
-
-
-def usual_spread(members: list[Member], x: Any, rng: np.random.Generator) -> Array:
-    """The standard deviation of scores between members, for the middle one of some rows."""
-    count = min(x.shape[0], rules.IMPORTANCE_ROWS)
-    rows = x[np.sort(rng.choice(x.shape[0], count, replace=False))]
-    return np.asarray(np.median(score_spread(members, rows), axis=0))
