@@ -33,7 +33,6 @@ PARTS = {
         "datasets",
         "estimators",
         "fitting",
-        "inputs",
         "io",
         "pages",
         "paper",

@@ -17,12 +17,7 @@ def points(svg):
     """The corners of the first line, in the coordinates of the plot."""
     root = ElementTree.fromstring(svg)
     steps = root.find("svg/g/path[@class='line']").get("d")
-    found, here = [], (0.0, 0.0)
-    for kind, x, y in re.findall(r"([Ml])([-.\d]+),([-.\d]+)", steps):
-        start = (0.0, 0.0) if kind == "M" else here
-        here = start[0] + float(x), start[1] + float(y)
-        found.append(here)
-    return found
+    return [(float(x), float(y)) for x, y in re.findall(r"[ML]([-.\d]+),([-.\d]+)", steps)]
 
 
 def test_points_lie_where_the_values_say():

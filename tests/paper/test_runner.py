@@ -48,15 +48,13 @@ def test_a_killed_matrix_goes_on_where_it_was(tmp_path):
     run_all(adult, Store(tmp_path), work=pytest.fail)
 
 
-def test_progress_counts_and_tells_the_time_left(tmp_path):
+def test_progress_counts(tmp_path):
     events = []
     skipped = run_all(SPECS, Store(tmp_path), work=pretend, report=events.append)
     ends = [event for event in events if event.kind != "start"]
     assert [event.done for event in ends] == list(range(1, len(SPECS) + 1))
     assert {event.spec.dataset for event in skipped} == {"ct"}
     assert "slice_localization" in skipped[0].message
-    assert ends[0].seconds_left == pytest.approx(2.0 * (len(SPECS) - 1))
-    assert ends[-1].seconds_left == 0
 
 
 def test_what_another_process_is_at_is_left_alone(tmp_path):
@@ -130,20 +128,6 @@ def test_times_are_multiples_of_relu(tmp_path):
     assert learned["train_time_ratio"] == pytest.approx(
         learned["train_seconds"] / relu["train_seconds"], rel=1e-4
     )
-
-
-def test_the_time_left_comes_from_runs_of_the_same_size(tmp_path):
-    store = Store(tmp_path)
-    spec = Spec.of("adult", "rfmlp-relu", "corrected", SEEDS[1])
-    store.append({**pretend(spec), "status": "finished", "seconds": 100.0})
-    quick = spec.quick()
-    store.append({**pretend(quick), "status": "finished", "seconds": 1.0})
-    timing = {**pretend(spec), "key": "timing", "kind": "timing", "status": "finished"}
-    store.append({**timing, "seconds": 0.01})
-    store.append({"key": "of another form"})
-    events = []
-    run_all([SPECS[0]], store, work=pretend, report=events.append)
-    assert events[0].seconds_left == 100.0
 
 
 def test_two_processes_do_not_time_at_once(tmp_path):

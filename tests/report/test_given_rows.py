@@ -89,7 +89,10 @@ def test_odd_objects():
     assert as_column(np.array([pd.NA, 1, 2.5, None], object), "a").kind == "number"
     mixed = as_column(np.array([1, "b", pd.NaT, datetime.date(2020, 1, 2)], object), "a")
     assert mixed.values.tolist() == ["1", "b", None, "2020-01-02"]
-    assert as_column(np.array([None, None], object), "a").kind == "category"
+    assert not as_column(np.array([None, None], object), "a").present.any()
+    spans = as_column(np.array([datetime.timedelta(hours=12), None], object), "a")
+    assert spans.values[0] == 0.5, "days"
+    assert as_column(np.array([{1}, {2}], object), "a").values.tolist() == ["{1}", "{2}"]
 
 
 class Known:

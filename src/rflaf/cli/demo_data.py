@@ -8,14 +8,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class DataSet:
-    """A table to learn from, and what it is."""
+    """A frame to learn from, its target column, and what it is."""
 
     name: str
     about: str
     task: str
-    X: Any
-    y: Any
-    target: str = "target"
+    table: Any
+    target: str
 
 
 def data_sets() -> list[DataSet]:
@@ -28,15 +27,10 @@ def _airfoil() -> DataSet:
 
     from rflaf.datasets import load
 
-    data = load("airfoil")
-    return DataSet(
-        "airfoil",
-        "noise of airfoils in a wind tunnel, 1,503 rows (UCI repository, CC BY 4.0)",
-        "regression",
-        pd.DataFrame(data.X, columns=list(data.feature_names)),
-        data.y,
-        "scaled_sound_pressure_level_db",
-    )
+    data, target = load("airfoil"), "scaled_sound_pressure_level_db"
+    frame = pd.DataFrame(data.X, columns=list(data.feature_names)).assign(**{target: data.y})
+    about = "noise of airfoils in a wind tunnel, 1,503 rows (UCI repository, CC BY 4.0)"
+    return DataSet("airfoil", about, "regression", frame, target)
 
 
 def _deliveries() -> DataSet:
@@ -64,17 +58,17 @@ def _deliveries() -> DataSet:
             "carrier": pd.Categorical(carrier),
             "distance_km": distance.round(1),
             "weight_kg": weight.round(2),
+            "hours": hours,
         }
     )
     frame.loc[rng.random(n) < 0.1, "weight_kg"] = np.nan
     frame.loc[rng.random(n) < 0.05, "town"] = np.nan
     about = "generated: 1,500 deliveries with dates, categories and missing values"
-    return DataSet("deliveries", about, "regression", frame, np.asarray(hours), "hours")
+    return DataSet("deliveries", about, "regression", frame, "hours")
 
 
 def _digits() -> DataSet:
     from sklearn.datasets import load_digits
 
-    pixels, digits = load_digits(return_X_y=True, as_frame=True)
     about = "1,797 handwritten digits of 8 × 8 pixels"
-    return DataSet("digits", about, "classification", pixels, digits, "digit")
+    return DataSet("digits", about, "classification", load_digits(as_frame=True).frame, "target")

@@ -13,6 +13,7 @@ from rflaf.cli.console import complain, warnings_as_notes, watched, working
 Names = Annotated[
     list[str], typer.Argument(help="table1 … table10, figure1 … figure3, or all.", metavar="NAME…")
 ]
+_LONG = 3600.0  # seconds of runs that the time left is estimated from
 
 
 @app.command()
@@ -147,24 +148,23 @@ def _formatted(name: str, records: list[dict[str, Any]], style: str, **asked: An
 def _run(specs: Any, store: Any, jobs: int) -> set[str]:
     """Do the runs, with a bar and the time left. Returns what is said of data that is missing."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import Progress
 
     from rflaf.paper.runner import Event, missing, run_all
-    from rflaf.runtime.progress import duration
 
     todo = missing(specs, store)
     if not todo:
         return set()
     console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, disable=not watched(console)) as bar:
+    hidden = not watched(console)
+    with Progress(console=console, disable=hidden, speed_estimate_period=_LONG) as bar:
         task = bar.add_task("", total=len(todo))
 
         def show(event: Event) -> None:
-            left = "" if event.seconds_left is None else f", {duration(event.seconds_left)} left"
-            bar.update(task, completed=event.done, description=f"{event.spec.key}{left}")
-            if event.kind == "done" and bar.disable:
-                console.print(f"{event.done}/{event.total} {event.spec.key}{left}", markup=False)
+            place = f"{event.done}/{event.total} {event.spec.key}"
+            bar.update(task, completed=event.done, description=place)
+            if event.kind == "done" and hidden:
+                console.print(place, markup=False)
 
         skipped = run_all(todo, store, jobs=jobs, report=show)
     return {event.message for event in skipped}

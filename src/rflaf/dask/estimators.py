@@ -75,6 +75,12 @@ class DaskMixin(BaseEstimator):
         self._publish(check, fit(rows, check.loss, settings))
         return self
 
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Not available: `fit` takes all rows (X, y, classes, sample_weight)."""
+        raise NotImplementedError(
+            "partial_fit needs arrays: use the model that 'to_local' returns."
+        )
+
     def _open(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[InputCheck, PartitionRows]:
@@ -149,12 +155,6 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
 
     _plain = RFLAFRegressor
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Not available: `fit` takes all rows."""
-        raise NotImplementedError(
-            "partial_fit needs arrays: use the model that 'to_local' returns."
-        )
-
     def predict_dist(self, X: Any) -> Distribution:
         """As RFLAFRegressor, for plain arrays; quantiles and intervals come from it."""
         if self._is_lazy(X):
@@ -202,12 +202,6 @@ class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
     """
 
     _plain = RFLAFClassifier
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        """Not available: `fit` takes all rows (X, y, classes, sample_weight)."""
-        raise NotImplementedError(
-            "partial_fit needs arrays: use the model that 'to_local' returns."
-        )
 
     def predict(self, X: Any) -> Any:
         """Classes as a Dask array, not yet computed; for plain arrays as RFLAFClassifier."""

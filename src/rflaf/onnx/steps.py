@@ -67,20 +67,11 @@ def _add_column_transformer(graph: Graph, name: str, step: ColumnTransformer, x:
     return graph.add("Concat", *parts, axis=1)
 
 
-def _add_standard_scaler(graph: Graph, name: str, step: StandardScaler, x: str) -> str:
-    mean = step.mean_ if step.with_mean else None
-    return _centred_and_scaled(graph, x, mean, step.scale_ if step.with_std else None)
-
-
-def _add_robust_scaler(graph: Graph, name: str, step: RobustScaler, x: str) -> str:
-    center = step.center_ if step.with_centering else None
-    return _centred_and_scaled(graph, x, center, step.scale_ if step.with_scaling else None)
-
-
-def _centred_and_scaled(graph: Graph, x: str, center: Array | None, scale: Array | None) -> str:
-    if center is not None:
+def _add_scaler(graph: Graph, name: str, step: StandardScaler | RobustScaler, x: str) -> str:
+    center = step.mean_ if isinstance(step, StandardScaler) else step.center_
+    if center is not None and getattr(step, "with_mean", True):
         x = graph.add("Sub", x, np.asarray(center, np.float64))
-    return x if scale is None else graph.add("Div", x, np.asarray(scale, np.float64))
+    return x if step.scale_ is None else graph.add("Div", x, np.asarray(step.scale_, np.float64))
 
 
 def _add_min_max_scaler(graph: Graph, name: str, step: MinMaxScaler, x: str) -> str:
@@ -177,7 +168,7 @@ STEPS: dict[type, Callable[[Graph, str, Any, str], str]] = {
     OneHotEncoder: _add_one_hot_encoder,
     Pipeline: _add_pipeline,
     RandomFeatures: _add_random_features,
-    RobustScaler: _add_robust_scaler,
+    RobustScaler: _add_scaler,
     SimpleImputer: _add_simple_imputer,
-    StandardScaler: _add_standard_scaler,
+    StandardScaler: _add_scaler,
 }

@@ -213,31 +213,15 @@ def _draw_line(
 
 
 def path_of(points: Sequence[tuple[float, float] | None]) -> str:
-    """Steps from point to point, in tenths, which is half as long as the points themselves.
+    """Straight lines from point to point, with a gap where there is none.
 
     Examples
     --------
     >>> path_of([(1.0, 2.0), (1.25, 3.0), None, (4.0, 4.0), (5.0, 4.0)])
-    'M1,2l.2,1M4,4l1,0'
+    'M1.0,2.0L1.2,3.0M4.0,4.0L5.0,4.0'
     """
-    parts: list[str] = []
-    last: tuple[int, int] | None = None
-    for point in points:
-        if point is None:
-            last = None
-            continue
-        here = round(10 * point[0]), round(10 * point[1])
-        if last is None:
-            parts.append(f"M{_tenths(here[0])},{_tenths(here[1])}")
-        else:
-            parts.append(f"l{_tenths(here[0] - last[0])},{_tenths(here[1] - last[1])}")
-        last = here
-    return "".join(parts)
-
-
-def _tenths(count: int) -> str:
-    text = f"{count / 10:g}"
-    return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
+    pens = ("M" if before is None else "L" for before in (None, *points))
+    return "".join(f"{pen}{p[0]:.1f},{p[1]:.1f}" for pen, p in zip(pens, points) if p)
 
 
 def _path(parent: ElementTree.Element, steps: str, kind: str = "line") -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
-from statistics import fmean
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
-from rflaf.paper.curves import sort_out
 from rflaf.paper.records import Record, Store
-from rflaf.paper.specs import Spec, parse_model
+from rflaf.paper.specs import Spec
 
 Run = Callable[[Spec], Record]
 
@@ -28,38 +25,13 @@ class Event:
     spec : Spec
     done, total : int
         Of the runs that were missing at the start.
-    seconds_left : float or None
-        As the runs so far make it likely.
     """
 
     kind: str
     spec: Spec
     done: int
     total: int
-    seconds_left: float | None = None
     message: str = ""
-
-
-@dataclass
-class _Clock:
-    """How long runs take, by data set and model, from those that are done."""
-
-    seconds: dict[tuple[str, str], list[float]] = field(default_factory=dict)
-
-    def add(self, record: Record) -> None:
-        spec = record["spec"]
-        self.seconds.setdefault(_kind(spec["dataset"], spec["model"]), []).append(record["seconds"])
-
-    def left(self, specs: Sequence[Spec], jobs: int) -> float | None:
-        every = list(chain(*self.seconds.values()))
-        if not every:
-            return None
-        times = (self.seconds.get(_kind(spec.dataset, spec.model), every) for spec in specs)
-        return sum(map(fmean, times)) / jobs
-
-
-def _kind(dataset: str, model: str) -> tuple[str, str]:
-    return dataset, parse_model(model).family
 
 
 def missing(specs: Sequence[Spec], store: Store) -> list[Spec]:
@@ -96,22 +68,11 @@ def run_all(
         Those of kind "skipped": the runs whose data is not available.
     """
     todo = missing(specs, store)
-    clock = _Clock()
-    # small runs and timings do not predict full ones, nor full ones small ones
-    small = {spec.rows is not None for spec in todo}
-    for record in sort_out(store.read())[0]:
-        right = record["kind"] != "timing" and (record["spec"]["rows"] is not None) in small
-        if right and record["seconds"] is not None:
-            clock.add(record)
     skipped: list[Event] = []
-    left = list(todo)
-    for kind, spec, payload in _outcomes(todo, store, jobs, work):
-        if kind != "start":
-            left.remove(spec)
-        if kind == "done":
-            clock.add(payload)
-        done, message = len(todo) - len(left), payload if kind == "skipped" else ""
-        event = Event(kind, spec, done, len(todo), clock.left(left, jobs), message)
+    done = 0
+    for kind, spec, message in _outcomes(todo, store, jobs, work):
+        done += kind != "start"
+        event = Event(kind, spec, done, len(todo), message)
         if kind == "skipped":
             skipped.append(event)
         report(event)
@@ -120,10 +81,10 @@ def run_all(
 
 def _outcomes(
     todo: Sequence[Spec], store: Store, jobs: int, work: Run | None
-) -> Iterator[tuple[str, Spec, Any]]:
+) -> Iterator[tuple[str, Spec, str]]:
     if jobs == 1:
         for spec in todo:
-            yield "start", spec, None
+            yield "start", spec, ""
             yield _one(spec, store.folder, work)
         return
     from joblib import Parallel, delayed
@@ -133,13 +94,13 @@ def _outcomes(
     yield from parallel(delayed(_one)(spec, store.folder, work) for spec in todo)
 
 
-def _one(spec: Spec, folder: Any, work: Run | None) -> tuple[str, Spec, Any]:
+def _one(spec: Spec, folder: Path, work: Run | None) -> tuple[str, Spec, str]:
     from rflaf.datasets import DataNotAvailable
 
     store = Store(folder)
     with store.claim(spec.key) as mine:
         if not mine:
-            return "elsewhere", spec, None
+            return "elsewhere", spec, ""
         if work is None:
             from rflaf.paper.runs import run
 
@@ -151,4 +112,4 @@ def _one(spec: Spec, folder: Any, work: Run | None) -> tuple[str, Spec, Any]:
         except DataNotAvailable as error:
             return "skipped", spec, str(error)
         store.append(record)
-        return "done", spec, record
+        return "done", spec, ""

@@ -8,7 +8,6 @@ which keeps the type of every column.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Number
 from typing import Any, Literal
 
 import narwhals as nw
@@ -16,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rflaf.inputs.column import as_frame, values_of
+from rflaf.inputs.column import DAY, as_frame, column_of
 from rflaf.report.wording import DAYS_OF_A_YEAR
 from rflaf.runtime.cached import computed_once
 
 Array = NDArray[Any]
 
 FEW_VALUES = 6  # a number with so many values or fewer is shown by its values
-_DAY = 86400.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -122,10 +120,10 @@ class GivenRows:
             self._columns[j] = as_column(self._values(j), name)
         return self._columns[j]
 
-    def _values(self, j: int) -> Array:
+    def _values(self, j: int) -> Any:
         if sparse.issparse(self.X):
             return self.X[:, [j]].toarray()[:, 0]
-        return self.X[:, j] if self._frame is None else values_of(self._frame[:, j])
+        return self.X[:, j] if self._frame is None else self._frame[:, j]
 
 
 def _picked(frame: nw.DataFrame[Any], rows: Array) -> nw.DataFrame[Any]:
@@ -133,8 +131,8 @@ def _picked(frame: nw.DataFrame[Any], rows: Array) -> nw.DataFrame[Any]:
     return nw.maybe_reset_index(frame[rows.tolist()])
 
 
-def as_column(values: Array, name: str) -> GivenColumn:
-    """Values as floats, where they are numbers or times, else as strings.
+def as_column(values: Any, name: str) -> GivenColumn:
+    """An array or a Series as floats, where it has numbers or times, else as strings.
 
     Examples
     --------
@@ -143,30 +141,16 @@ def as_column(values: Array, name: str) -> GivenColumn:
     >>> as_column(np.array(["b", None], object), "a").values
     array(['b', None], dtype=object)
     """
-    kind = values.dtype.kind
-    if kind in "iuf":
-        return GivenColumn(name, "number", values.astype(np.float64))
-    if kind in "Mm":
-        seconds = values.astype(f"{kind}8[us]").astype(np.float64) / 1e6
-        seconds[np.isnat(values)] = np.nan
-        if kind == "m":
-            return GivenColumn(name, "number", seconds / _DAY)
-        return GivenColumn(name, "date", 1970.0 + seconds / _DAY / DAYS_OF_A_YEAR)
-    if kind == "b":
-        return GivenColumn(name, "category", values.astype(str).astype(object))
-    found = [None if _is_missing(value) else value for value in values.tolist()]
-    there = [value for value in found if value is not None]
-    if there and all(isinstance(v, Number) and not isinstance(v, bool) for v in there):
-        numbers = [np.nan if value is None else float(value) for value in found]
-        return GivenColumn(name, "number", np.array(numbers, np.float64))
-    texts = np.empty(len(found), object)
-    texts[:] = [None if value is None else str(value) for value in found]
-    return GivenColumn(name, "category", texts)
-
-
-def _is_missing(value: Any) -> bool:
-    return (
-        value is None
-        or type(value).__name__ in ("NAType", "NaTType")
-        or (isinstance(value, float) and value != value)
-    )
+    column = column_of(values)
+    if column.times is not None:
+        return GivenColumn(name, "date", 1970.0 + column.times / DAY / DAYS_OF_A_YEAR)
+    if column.codes is not None:
+        texts = np.array([*column.levels, None], object)
+        return GivenColumn(name, "category", texts[column.codes])
+    if column.numbers is None:
+        return GivenColumn(name, "category", np.array([str(v) for v in values], object))
+    if column.boolean:
+        there = np.isfinite(column.numbers)
+        texts = (column.numbers == 1).astype(str).astype(object)
+        return GivenColumn(name, "category", np.where(there, texts, None))
+    return GivenColumn(name, "number", column.numbers / (DAY if column.duration else 1.0))
