@@ -43,7 +43,7 @@ PARTS = {
         "warm_up",
     },
     "dask": {"distributions", "estimators", "fitting", "rows", "runtime"},
-    "datasets": {"runtime"},
+    "datasets": set(),
     "distributions": {"rules"},
     "estimators": {
         "activation",
@@ -74,7 +74,7 @@ PARTS = {
         "solvers",
     },
     "formulas": set(),
-    "fused": {"runtime"},
+    "fused": {"bases", "runtime"},
     "inputs": {"fused", "rules", "runtime"},
     "io": {
         "_version",

@@ -42,7 +42,6 @@ def test_report(results, tmp_path):
     ("words", "message"),
     [
         (("reproduce", "table11"), "There is no 'table11'"),
-        (("reproduce", "table1", "--protocol", "both of them"), "--protocol"),
         (("reproduce", "table1", "--datasets", "protien"), "protien"),
         (("reproduce", "table1", "--models", "rflaf-rbf"), "rflaf-rbf"),
         (("tables", "nowhere"), "There are no records in 'nowhere'"),

@@ -1,7 +1,5 @@
 """The cache of parsed arrays: used, renewed, shared, and never in the way."""
 
-import json
-import os
 import sys
 import threading
 import warnings
@@ -60,16 +58,6 @@ def test_changed_source_is_parsed_again(protein):
     assert len(parsed) == 2
 
 
-def test_touched_source_is_hashed_but_not_parsed(protein, monkeypatch):
-    path, parsed = protein
-    load("protein")
-    os.utime(path, ns=(1, 1))
-    load("protein")
-    assert len(parsed) == 1
-    monkeypatch.setattr(cache, "sha256", None)  # and the new time is known from then on
-    load("protein")
-
-
 @pytest.mark.parametrize("damage", ["cut", "text", "gone", "optional gone", "contents"])
 def test_damaged_cache_is_renewed(protein, tmp_path, damage):
     _, parsed = protein
@@ -91,13 +79,6 @@ def test_damaged_cache_is_renewed(protein, tmp_path, damage):
     assert len(parsed) == 2
     assert same(first, load("protein"))
     assert len(parsed) == 2
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{", json.dumps({"a": 3})])
-def test_damaged_index(protein, tmp_path, content):
-    first = load("protein")
-    (tmp_path / "cache" / "parsed" / "protein" / "sources.json").write_text(content)
-    assert same(first, load("protein"))
 
 
 def test_unwritable_cache_is_no_error(protein, tmp_path, monkeypatch):

@@ -47,8 +47,11 @@ def inspect(
         say("\n".join(lines[:-1] if isinstance(loaded, TableModel) else lines))
     _draw(estimator)
     if png is not None:
-        with working("Drawing"):
-            _write_picture(estimator, png)
+        from rflaf.runtime.pictures import picture
+
+        with working("Drawing"), picture(png, (6, 3.5)) as figure:
+            draws = getattr(estimator, "plot_activation", estimator.activation_.plot)
+            draws(figure.subplots())
         say(f"Plot: {png}")
 
 
@@ -84,25 +87,3 @@ def _draw(estimator: Any) -> None:
     z = np.linspace(low - margin, high + margin, 400)
     say("\nσ(z)" + (f", {len(found)} members" if len(found) > 1 else ""))
     say(braille(z.tolist(), *(each(z).tolist() for each in found)))
-
-
-def _write_picture(estimator: Any, path: Path) -> None:
-    import io
-
-    from rflaf.runtime.files import write_whole
-
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("Plots need matplotlib: pip install 'rflaf[plot]'.") from error
-    figure = Figure(figsize=(6, 3.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    ax = figure.subplots()
-    if hasattr(estimator, "plot_activation"):
-        estimator.plot_activation(ax)
-    else:
-        estimator.activation_.plot(ax)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=120)
-    write_whole(path, buffer.getvalue())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -27,7 +27,7 @@ def reproduce(
     ] = "",
     seeds: Annotated[int, typer.Option(min=1, max=10, help="Number of seeds.")] = 10,
     protocol: Annotated[
-        str, typer.Option(help="Training protocol: published, corrected or both.")
+        Literal["published", "corrected", "both"], typer.Option(help="Training protocol.")
     ] = "both",
     jobs: Annotated[int, typer.Option(min=1, help="Number of parallel runs.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for the records.")] = Path("results"),
@@ -40,26 +40,25 @@ def reproduce(
     Finished runs are not repeated, so an interrupted command continues where it stopped. Several
     processes may share the folder.
     """
+    from rflaf.paper.printed import FIGURES, TITLES
     from rflaf.paper.protocols import PROTOCOL_NAMES
     from rflaf.paper.records import Store
-    from rflaf.paper.worklist import work_for
+    from rflaf.paper.worklist import expand, work_for
 
-    if protocol not in (*PROTOCOL_NAMES, "both"):
-        raise ValueError(f"'--protocol' must be published, corrected or both. Got {protocol!r}.")
     work = work_for(
         targets,
         datasets=_names(datasets),
         models=_names(models),
-        protocols=PROTOCOL_NAMES if protocol == "both" else [protocol],  # type: ignore[list-item]
+        protocols=PROTOCOL_NAMES if protocol == "both" else [protocol],
         n_seeds=seeds,
         quick=quick,
     )
     store = Store(out)
     absent = _run(work.runs, store, jobs) | _measure(work.timings, store, quick)
-    for name in _wanted(targets):
+    for name in (each for each in expand(targets) if each in TITLES):
         asked = {"datasets": _names(datasets), "models": _names(models)}
         typer.echo("\n" + _formatted(name, store.read(), "text", quick=quick, **asked))
-    figures = _wanted(targets, figures=True)
+    figures = [name for name in expand(targets) if name in FIGURES]
     if figures and not quick:
         _save_figures(store, figures, out)
     typer.echo(f"Records: {store.path}")
@@ -76,18 +75,15 @@ def tables(
         str, typer.Option("--tables", help="Only these tables, separated by commas: table1,table8.")
     ] = "",
     style: Annotated[
-        str, typer.Option("--format", help="Output format: text, markdown, latex or csv.")
+        Literal["text", "markdown", "latex", "csv"], typer.Option("--format", help="Output format.")
     ] = "text",
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="Output file; default: print.")
     ] = None,
 ) -> None:
     """Print the paper's tables next to ours, from the records of `rflaf reproduce`."""
-    from rflaf.paper.formats import FORMATS
     from rflaf.paper.printed import TITLES, check_name
 
-    if style not in FORMATS:
-        raise ValueError(f"'--format' must be one of {', '.join(FORMATS)}. Got {style!r}.")
     records = _records(results)
     chosen = [check_name(name) for name in _names(names) or TITLES]
     text = "\n".join(_formatted(name, records, style) for name in chosen)
@@ -117,14 +113,6 @@ def report(
 def _names(text: str) -> list[str] | None:
     found = [name.strip() for name in text.split(",") if name.strip()]
     return found or None
-
-
-def _wanted(targets: list[str], figures: bool = False) -> list[str]:
-    from rflaf.paper.printed import FIGURES, TITLES, check_name
-
-    kind = FIGURES if figures else TITLES
-    found = [*TITLES, *FIGURES] if "all" in targets else [check_name(name) for name in targets]
-    return [name for name in found if name in kind]
 
 
 def _records(folder: Path) -> list[dict[str, Any]]:

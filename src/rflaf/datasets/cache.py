@@ -1,30 +1,26 @@
 """Parsed arrays on disk, so that a set is read from text or archives once.
 
 Each set has a folder. In it the arrays of one version of the source files are in a folder named by
-their digest, written under another name and renamed: processes at work at the same time write the
-same thing, whoever comes first. What is there is only ever replaced whole. `sources.json`
-records which digest a file had at which size and time, so that an unchanged file is not hashed
-again. Whatever fails here costs time, never a result.
+their places, sizes and times, written under another name and renamed: processes at work at the same
+time write the same thing, whoever comes first. What is there is only ever replaced whole. Whatever
+fails here costs time, never a result.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from rflaf.datasets.folders import cache_folder
 from rflaf.datasets.types import Dataset
-from rflaf.runtime.files import write_whole
 
 _FORMAT = 3  # to be raised when a reader changes what it makes of the same file
 _CONTENTS = "contents.json"  # names of the columns, and of the arrays that are there
@@ -42,38 +38,13 @@ def kept(name: str, key: str, build: Callable[[], Dataset]) -> Dataset:
     return data
 
 
-def digests(name: str, paths: Sequence[Path]) -> list[str]:
-    """SHA-256 of each file; known ones are not computed again while size and time are the same."""
-    index = cache_folder() / "parsed" / name / "sources.json"
-    known = _known(index)
-    found: dict[str, list[Any]] = {}
-    for path in dict.fromkeys(paths):
-        status = path.stat()
-        state = [status.st_size, status.st_mtime_ns]
-        entry: Any = known.get(str(path.resolve()))
-        same = isinstance(entry, list) and len(entry) == 3 and entry[:2] == state
-        found[str(path.resolve())] = entry if same else [*state, sha256(path)]
-    if any(known.get(path) != entry for path, entry in found.items()):
-        with contextlib.suppress(OSError):
-            index.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(index, json.dumps({**known, **found}, indent=1).encode())
-    return [found[str(path.resolve())][2] for path in paths]
-
-
 def sha256(path: Path) -> str:
+    """The digest of a file."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
-
-
-def _known(index: Path) -> dict[str, Any]:
-    try:
-        known = json.loads(index.read_text())
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
 
 
 def _read(folder: Path) -> Dataset | None:

@@ -13,16 +13,18 @@ end of a cell, as linear B-splines have, does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf.runtime.cached import computed_once
+
+if TYPE_CHECKING:
+    from rflaf.bases import Basis
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -38,24 +40,6 @@ _WORST_PLACE = 0.5 - 5**0.5 / 6  # where in a cell |t (t - 1/3) (t - 2/3) (t - 1
 _CUBIC = np.array([[2.0, 0, 0, 0], [-11, 18, -9, 2], [18, -45, 36, -9], [-9, 27, -27, 9]]).T / 2
 
 
-class BasisLike(Protocol):
-    """What a table needs of a basis; `rflaf.bases.Basis` gives it."""
-
-    n: int
-    low: float
-    high: float
-    tail: Any
-
-    def __hash__(self) -> int: ...
-    @property
-    def spacing(self) -> float: ...
-    def reach(self, tol: float) -> tuple[float, float]: ...
-    def functions(self, z: Array, order: int = 0) -> Iterator[Array]: ...
-    def combine(self, coefficients: Array, z: Array, order: int = 0) -> Array: ...
-    def __call__(self, z: Array) -> Array: ...
-    def derivative(self, z: Array) -> Array: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Layout:
     """A basis on the cells from low + k * cell to low + (k + 1) * cell, k = 0 ... n_cells - 1.
@@ -64,7 +48,7 @@ class Layout:
     cells; `edge_slopes`, 2 by N, their slopes at both ends of the range, for linear tails.
     """
 
-    basis: BasisLike
+    basis: Basis
     low: float
     cell: float
     n_cells: int
@@ -137,7 +121,7 @@ class Table:
     frame: Float64 = field(repr=False)
 
     @property
-    def basis(self) -> BasisLike:
+    def basis(self) -> Basis:
         """The basis that the table was made from."""
         return self.layout.basis
 
@@ -160,7 +144,7 @@ class Table:
 class Direct:
     """An activation without a table (powers, fixed functions): the formula itself."""
 
-    basis: BasisLike
+    basis: Basis
     coefficients: Float64
 
     def __call__(self, z: Any, out: Array | None = None) -> Array:
@@ -175,7 +159,7 @@ Sigma = Table | Direct
 
 
 @lru_cache(maxsize=32)
-def basis_layout(basis: BasisLike, parts: int = 8, tail_tol: float = 1e-7) -> Layout:
+def basis_layout(basis: Basis, parts: int = 8, tail_tol: float = 1e-7) -> Layout:
     """The layout of `basis` with `parts` cells per spacing; tails below `tail_tol` are cut off."""
     start, stop = basis.reach(tail_tol)
     spacing = basis.spacing
@@ -218,7 +202,7 @@ def basis_layout(basis: BasisLike, parts: int = 8, tail_tol: float = 1e-7) -> La
     return Layout(basis, low, cell, n_cells, sparse.csr_array(columns), edge_slopes)
 
 
-def compile_activation(basis: BasisLike, coefficients: Float64, tol: float = DEFAULT_TOL) -> Sigma:
+def compile_activation(basis: Basis, coefficients: Float64, tol: float = DEFAULT_TOL) -> Sigma:
     """The table of sum_i a_i B_i with an error of at most `tol` times its largest value.
 
     The cells are made smaller until the error, measured once in every cell, is small enough.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 from collections.abc import Iterable, Sequence
@@ -13,7 +12,7 @@ from rflaf.pages import Line, Panel
 from rflaf.paper.curves import datasets_in, figure1, figure2, figure3, sort_out
 from rflaf.paper.printed import FIGURES
 from rflaf.paper.records import Record
-from rflaf.runtime.files import write_whole
+from rflaf.runtime.pictures import picture
 
 _COLUMNS = 3
 
@@ -64,25 +63,15 @@ def _rows(name: str, known: list[Record]) -> list[list[tuple[str, Panel]]]:
 
 
 def _save(rows: list[list[tuple[str, Panel]]], path: Path) -> Path:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("Figures need matplotlib: pip install 'rflaf[plot]'.") from error
     columns = max(len(row) for row in rows)
-    # without pyplot, which has state and may want a screen
-    figure = Figure(figsize=(4.2 * columns, 3.6 * len(rows)), layout="constrained")
-    canvas = FigureCanvasAgg(figure)
-    axes = figure.subplots(len(rows), columns, squeeze=False)
-    for row, places in zip(rows, axes):
-        for place in places[len(row) :]:
-            place.set_axis_off()
-        for (title, panel), place in zip(row, places):
-            _draw(place, title, panel)
     path.parent.mkdir(parents=True, exist_ok=True)
-    buffer = io.BytesIO()
-    canvas.print_figure(buffer, format="png", dpi=100, facecolor="white")
-    write_whole(path, buffer.getvalue())
+    with picture(path, (4.2 * columns, 3.6 * len(rows))) as figure:
+        axes = figure.subplots(len(rows), columns, squeeze=False)
+        for row, places in zip(rows, axes):
+            for place in places[len(row) :]:
+                place.set_axis_off()
+            for (title, panel), place in zip(row, places):
+                _draw(place, title, panel)
     return path
 
 

@@ -94,10 +94,8 @@ def recover_activation(
 def recovery_error(
     estimate: Callable[[Float64], ArrayLike],
     truth: Callable[[Float64], ArrayLike],
-    low: float = -2.0,
-    high: float = 2.0,
 ) -> float:
-    """The relative L2 error of an estimate of sigma after the best factor for each of its parts.
+    """The relative L2 error, on [-2, 2], of sigma after the best factor for each of its parts.
 
     The even part of the truth is fitted by that of the estimate, and the odd part by the odd part,
     because f fixes neither factor. 0 is perfect; 1 is what zero would give.
@@ -106,8 +104,6 @@ def recovery_error(
     ----------
     estimate, truth : callables
         Functions of an array.
-    low, high : float
-        The interval; `low` must be `-high`.
 
     Examples
     --------
@@ -120,7 +116,7 @@ def recovery_error(
     >>> round(recovery_error(np.sin, np.cos), 12)
     1.0
     """
-    z = _symmetric_grid(low, high)
+    z = np.linspace(-2.0, 2.0, 2001)
     values = _values("truth", truth, z)
     total = float(np.sum(values**2))
     if total == 0:
@@ -139,15 +135,6 @@ def best_factors(estimate: Float64, truth: Float64) -> Float64:
         if size > 1e-24 * float(estimate @ estimate):
             scaled += part * float(part @ truth) / size
     return scaled
-
-
-def _symmetric_grid(low: float, high: float) -> Float64:
-    if not (np.isfinite(high) and high > 0 and low == -high):
-        raise ValueError(
-            "The 'low' and 'high' parameters of recovery_error must be -L and L with a positive L. "
-            f"Got {low!r} and {high!r} instead."
-        )
-    return np.linspace(low, high, 2001)
 
 
 def _values(name: str, function: Callable[[Float64], ArrayLike], z: Float64) -> Float64:

@@ -64,7 +64,7 @@ def work_for(
         parse_model(model)  # a wrong name is an error, and not an empty table
     for dataset in datasets or ():
         info(dataset)  # an error at once, and not after hours of other runs
-    wanted = _expand(targets)
+    wanted = expand(targets)
     _check_models(models or (), wanted)
     seeds = 1 if quick else n_seeds
     runs: list[Spec] = []
@@ -89,7 +89,8 @@ def work_for(
     )
 
 
-def _expand(targets: Iterable[str]) -> list[str]:
+def expand(targets: Iterable[str]) -> list[str]:
+    """Names of tables and figures, each once; "all" stands for all of them."""
     found: list[str] = []
     for target in targets:
         found += [*TITLES, *FIGURES] if target == "all" else [check_name(target)]

@@ -50,6 +50,13 @@ class Evidence:
         names = self.rows.labels
         return [names[i] for i in self.at]
 
+    @property
+    def residual_sizes(self) -> Array:
+        """Residuals of numbers without their sign, in standard deviations of each target, n × C."""
+        residual = self.y - self.predicted
+        spread = residual.std(axis=0)
+        return np.abs(residual / np.where(spread > 0, spread, 1.0))
+
 
 @dataclass(frozen=True)
 class TrainingRows:

@@ -150,7 +150,7 @@ def as_column(values: Any, name: str) -> GivenColumn:
     if column.numbers is None:
         return GivenColumn(name, "category", np.array([str(v) for v in values], object))
     if column.boolean:
-        there = np.isfinite(column.numbers)
         texts = (column.numbers == 1).astype(str).astype(object)
-        return GivenColumn(name, "category", np.where(there, texts, None))
+        texts[np.isnan(column.numbers)] = None
+        return GivenColumn(name, "category", texts)
     return GivenColumn(name, "number", column.numbers / (DAY if column.duration else 1.0))

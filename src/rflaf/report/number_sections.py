@@ -202,11 +202,8 @@ def residual_section(
     subject: Subject, evidence: Evidence, names: list[str], order: list[int]
 ) -> Section:
     """The rows that are furthest from their prediction, with their main columns."""
-    residual = evidence.y - evidence.predicted
-    spread = residual.std(axis=0)
-    size = np.abs(residual / np.where(spread > 0, spread, 1.0))
-    worst = size.max(axis=1)
-    which = size.argmax(axis=1)
+    residual, size = evidence.y - evidence.predicted, evidence.residual_sizes
+    worst, which = size.max(axis=1), size.argmax(axis=1)
     several = evidence.y.shape[1] > 1
     largest = np.abs(evidence.y).max(axis=0)  # settles the decimals of all rows
     header = (*(["target"] if several else []), "actual", "predicted", "residual")

@@ -57,9 +57,7 @@ def _badness(evidence: Evidence) -> tuple[Array, Array]:
     rows = np.arange(len(evidence.y))
     if evidence.y.ndim == 1:
         return -evidence.predicted[rows, evidence.y], evidence.predicted.argmax(axis=1)
-    apart = evidence.y - evidence.predicted
-    spread = apart.std(axis=0)
-    size = np.abs(apart / np.where(spread > 0, spread, 1.0))
+    size = evidence.residual_sizes
     return size.max(axis=1), size.argmax(axis=1)
 
 

@@ -96,19 +96,20 @@ class Subject:
 
     def outside_share(self, X: Any) -> float:
         """The share of rows far outside the range of the training rows."""
-        inputs = X if self._before is None else self._before.transform(X)
-        return float(self.estimator.outside_share(inputs))
+        return float(self.estimator.outside_share(self._inputs(X)))
 
     def interval(self, X: Any, coverage: float) -> tuple[Array, Array]:
         """Ends of intervals, each n × C."""
-        inputs = X if self._before is None else self._before.transform(X)
-        low, high = self.estimator.predict_interval(inputs, coverage)
+        low, high = self.estimator.predict_interval(self._inputs(X), coverage)
         return low.reshape(len(low), -1), high.reshape(len(high), -1)
 
     def distribution(self, X: Any) -> Any:
         """The distribution of each row: see `RFLAFRegressor.predict_dist`."""
-        inputs = X if self._before is None else self._before.transform(X)
-        return self.estimator.predict_dist(inputs)
+        return self.estimator.predict_dist(self._inputs(X))
+
+    def _inputs(self, X: Any) -> Any:
+        """What the estimator itself is given."""
+        return X if self._before is None else self._before.transform(X)
 
     def importances(self, rows: GivenRows | None) -> Array | None:
         """Shares of the columns: what the estimator found, or for a pipeline the same by hand.

@@ -31,7 +31,6 @@ from rflaf.theory.hermite import P_k, Q_k, R_n, log_R_n
 from rflaf.theory.kernel import gaussian_cross_kernel, gaussian_kernel, rotation_invariant_kernel
 from rflaf.theory.planner import (
     Guarantee,
-    Plan,
     SampleComplexity,
     guarantee,
     plan,
@@ -53,7 +52,6 @@ __all__ = [
     "Grid",
     "Guarantee",
     "P_k",
-    "Plan",
     "Q_k",
     "R_n",
     "RepresentedClass",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from rflaf.bases.base import checked
 from rflaf.theory._checks import CONFIDENCE, POSITIVE
@@ -57,13 +57,6 @@ class Guarantee:
         return "\n".join(lines)
 
 
-class Plan(Guarantee):
-    """Sizes that guarantee an excess risk; see `plan`."""
-
-
-Certified = TypeVar("Certified", bound=Guarantee)
-
-
 @checked(
     epsilon=POSITIVE, delta=CONFIDENCE, target=TARGET, loss_lipschitz=POSITIVE, constants=CONSTANTS
 )
@@ -74,7 +67,7 @@ def plan(
     target: Target,
     loss_lipschitz: float = 1.0,
     constants: Constants = "paper",
-) -> Plan:
+) -> Guarantee:
     """The sizes n, M, N and h with which theorem 5.1 guarantees an excess risk of epsilon.
 
     A third of epsilon goes to the samples, one to the features and one to the grid. The sample
@@ -110,7 +103,7 @@ def plan(
     n, M, N = sample_complexity(
         share, h, delta, target=target, loss_lipschitz=loss_lipschitz, constants=constants
     )
-    return _certify(Plan, (n, M, N, h), delta, grid_epsilon, target, loss_lipschitz, constants)
+    return _certify((n, M, N, h), delta, grid_epsilon, target, loss_lipschitz, constants)
 
 
 class SampleComplexity(NamedTuple):
@@ -185,7 +178,7 @@ def guarantee(
     epsilon = grid_error(N, h, target, constants=constants)
     # theorem 4.4 requires less than |sigma| R, the error of the function 0
     epsilon = min(epsilon, target.sup_norm * target.radius * (1 - 1e-12))
-    return _certify(Guarantee, (n, M, N, h), delta, epsilon, target, loss_lipschitz, constants)
+    return _certify((n, M, N, h), delta, epsilon, target, loss_lipschitz, constants)
 
 
 def _useful(epsilon: float, target: Target) -> float:
@@ -194,14 +187,13 @@ def _useful(epsilon: float, target: Target) -> float:
 
 
 def _certify(
-    kind: type[Certified],
     sizes: tuple[int, int, int, float],
     delta: float,
     epsilon: float,
     target: Target,
     loss_lipschitz: float,
     constants: Constants,
-) -> Certified:
+) -> Guarantee:
     n, M, N, h = sizes
     bound = excess_risk_bound(
         n, M, h, epsilon, delta, target, loss_lipschitz=loss_lipschitz, constants=constants
@@ -209,4 +201,4 @@ def _certify(
     # theorem 5.1 spends half of delta on the event that the set holds a good approximation
     allowed = constraint_set(M, N, h, delta / 2, target)
     parts = float(bound.samples), float(bound.features), bound.grid
-    return kind(*sizes, delta, *parts, allowed)
+    return Guarantee(*sizes, delta, *parts, allowed)
