@@ -24,13 +24,6 @@ def test_it_is_the_sum_over_its_basis(sigma, rng):
     assert sigma([1, 2]).dtype == np.float64
 
 
-def test_even_and_odd_part(sigma):
-    z = np.linspace(-3, 3, 50)
-    np.testing.assert_allclose(sigma.even(z) + sigma.odd(z), sigma(z))
-    np.testing.assert_allclose(sigma.even(z), sigma.even(-z))
-    np.testing.assert_allclose(sigma.odd(z), -sigma.odd(-z))
-
-
 def test_arithmetic(sigma):
     z = np.linspace(-3, 3, 50)
     other = Activation(sigma.basis, np.ones(17))

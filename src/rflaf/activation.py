@@ -91,16 +91,6 @@ class Activation:
         """sigma'(z)."""
         return self.basis.combine(self.coefficients, as_float(z), 1)
 
-    def even(self, z: ArrayLike) -> NDArray[Any]:
-        """The even part, (sigma(z) + sigma(-z)) / 2."""
-        z = as_float(z)
-        return (self(z) + self(-z)) / 2
-
-    def odd(self, z: ArrayLike) -> NDArray[Any]:
-        """The odd part, (sigma(z) - sigma(-z)) / 2."""
-        z = as_float(z)
-        return (self(z) - self(-z)) / 2
-
     def table(self, tol: float = DEFAULT_TOL) -> Sigma:
         """The compiled form, with an error of at most `tol` times the largest |sigma|.
 

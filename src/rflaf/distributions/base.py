@@ -70,10 +70,7 @@ class Distribution(ABC):
         """Ends of intervals with probability `coverage`, and equal probability below and above."""
         if not 0 < coverage < 1:
             raise ValueError(f"'coverage' must lie between 0 and 1. Got {float(coverage)}.")
-        ends = self._quantile(
-            np.array([(1 - coverage) / 2, (1 + coverage) / 2]).reshape(2, *[1] * self.mean.ndim)
-        )
-        return ends[0], ends[1]
+        return self.quantile((1 - coverage) / 2), self.quantile((1 + coverage) / 2)
 
     def sample(self, size: int = 1, rng: Any = None) -> Array:
         """Random observations, `size` for each row, in the first axis.
