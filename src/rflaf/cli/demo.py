@@ -78,16 +78,16 @@ def write_page(data: DataSet, lines: list[Comparison], folder: Path) -> Path:
     from rflaf.report import write_report
 
     best = max(line.mean for line in lines)
-    rows = tuple(
+    rows = [
         (
             Cell(line.model),
             Cell(_shown(line), line.mean, "best" if line.mean == best else ""),
             Cell(f"{line.fit_seconds:.2f}", line.fit_seconds),
         )
         for line in lines
-    )
+    ]
     header = ("model", f"{_score_name(lines)}, mean ± deviation", "fit time (s)")
-    grid = TableView("Scores of other models", header, rows, (False, True, True), right=True)
+    grid = TableView("Scores of other models", header, rows, right=True)
     note = f"Cross-validation on all rows, {FOLDS} folds. All models have their defaults."
     others = Section("others", "", "Other models", (Subsection("", (grid,)),), (note,))
     X_train, X_test, y_train, y_test = train_test_split(

@@ -60,7 +60,10 @@ def reproduce(
         typer.echo("\n" + _formatted(name, store.read(), "text", quick=quick, **asked))
     figures = [name for name in expand(targets) if name in FIGURES]
     if figures and not quick:
-        _save_figures(store, figures, out)
+        from rflaf.paper.figures import save_figures
+
+        for path in save_figures(store.read(), out, figures):
+            typer.echo(f"written: {path}")
     typer.echo(f"Records: {store.path}")
     for message in sorted(absent):
         complain(f"Data not available: {message}")
@@ -172,10 +175,3 @@ def _measure(timings: Any, store: Any, quick: bool) -> set[str]:
         except DataNotAvailable as error:
             absent.add(str(error))
     return absent
-
-
-def _save_figures(store: Any, names: list[str], folder: Path) -> None:
-    from rflaf.paper.figures import save_figures
-
-    for path in save_figures(store.read(), folder, names):
-        typer.echo(f"written: {path}")

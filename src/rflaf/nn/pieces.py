@@ -90,15 +90,12 @@ def _functions(name: str) -> tuple[Float64, Float64, float]:
     basis, layout = named_basis(name), layout_of(name)
     if layout is None:
         edges, cell = np.linspace(*basis.grid, _POWER_CELLS + 1, retstep=True)
-        return _hermite(basis(edges).T, basis.derivative(edges).T * cell), _ends(basis), float(cell)
+        slopes = basis.derivative(edges).T
+        return _hermite(basis(edges).T, slopes * cell), slopes[:, [0, -1]], float(cell)
     if not isinstance(layout, Layout):
         raise ValueError(f"{basis!r} jumps, so it has no slope everywhere.")
     cubics, slopes = cubics_of(name)
     return cubics[:, :-1], slopes, layout.cell
-
-
-def _ends(basis: object) -> Float64:
-    return np.asarray(basis.derivative(np.array(basis.grid)).T)  # type: ignore[attr-defined]
 
 
 def _hermite(values: Float64, rises: Float64) -> Float64:

@@ -93,17 +93,20 @@ class TableView:
 
     Attributes
     ----------
-    numeric : tuple of bool
-        Which columns are numbers.
     right : bool
-        Whether these stand at the right of their column.
+        Whether numbers stand at the right of their column.
     """
 
     title: str
     header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    numeric: tuple[bool, ...]
+    rows: Sequence[Sequence[Cell]]
     right: bool = False
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Which columns have numbers."""
+        columns = range(len(self.header))
+        return [any(row[k].value is not None for row in self.rows) for k in columns]
 
 
 @dataclass(frozen=True)

@@ -119,8 +119,7 @@ def _matrix(table: Array, classes: list[str]) -> TableView:
         ]
         rows.append((Cell(name), *cells, Cell(f"{total:,}", float(total)), Cell(found)))
     header = ("actual", *classes, "rows", "recall")
-    numeric = (False, *[True] * len(classes), True, False)
-    return TableView("Confusion of classes", header, tuple(rows), numeric, right=True)
+    return TableView("Confusion of classes", header, rows, right=True)
 
 
 def _mistakes(table: Array, classes: list[str]) -> TableView:
@@ -136,7 +135,7 @@ def _mistakes(table: Array, classes: list[str]) -> TableView:
         for n, a, b in pairs[:_MOST_CONFUSIONS]
     )
     header = ("actual", "predicted", "rows", "share of the actual class")
-    return TableView("Most common mistakes", header, rows, (False, False, True, True), right=True)
+    return TableView("Most common mistakes", header, rows, right=True)
 
 
 def surprise_section(
@@ -154,7 +153,7 @@ def surprise_section(
         ]
 
     header = ("actual", "predicted", "probability of the actual")
-    grid = shown_rows(evidence, -own, names, order, header, (False, False, True), cells)
+    grid = shown_rows(evidence, -own, names, order, header, cells)
     note = (
         f"The {evidence.where} with the lowest probability of their class, and their main columns."
     )

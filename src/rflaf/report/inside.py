@@ -123,8 +123,7 @@ def _directions(metric: Array, inputs: list[str], order: list[int]) -> TableView
         for j in order
     )
     header = ("input", *(f"direction {k + 1}, length {size[k]:.2f}" for k in range(count)))
-    numeric = (False, *[True] * count)
-    return TableView("Leading directions", header, rows, numeric, right=True)
+    return TableView("Leading directions", header, rows, right=True)
 
 
 def _input_names(subject: Subject, names: list[str]) -> list[str]:

@@ -105,13 +105,8 @@ def interval_section(subject: Subject, evidence: Evidence) -> Section:
             Cell(f"{share:.1%}", share, "far" if off else ""),
             Cell(figure(width), width),
         ))  # fmt: skip
-    grid = TableView(
-        "Coverage of intervals",
-        ("interval", "actual values inside", "median width"),
-        tuple(rows),
-        (True, True, True),
-        right=True,
-    )
+    header = ("interval", "actual values inside", "median width")
+    grid = TableView("Coverage of intervals", header, rows, right=True)
     shares = [coverage_of(subject, evidence, float(c))[0] for c in _CURVE]
     panel = Panel(
         "Actual against nominal coverage",
@@ -182,9 +177,7 @@ def quantile_section(subject: Subject, evidence: Evidence) -> Section:
         share = float(np.mean(evidence.y[:, 0] <= values[evidence.at]))
         off = _far_off(share, level, len(evidence.y))
         rows.append((Cell(f"{level:g}", level), Cell(f"{share:.1%}", share, "far" if off else "")))
-    grid = TableView(
-        "Quantiles", ("quantile", "actual values below"), tuple(rows), (True, True), right=True
-    )
+    grid = TableView("Quantiles", ("quantile", "actual values below"), rows, right=True)
     note = (
         f"Share of the {len(evidence.y):,} {evidence.where} below each quantile. Red: "
         "differs from nominal beyond sampling error. The other charts show the quantile nearest "
@@ -229,9 +222,7 @@ def residual_section(
             made.append(Cell(text, kind="" if inside else "far"))
         return made
 
-    numeric = (*([False] if several else []), True, True, True,
-               *([False] if shows_ends else []))  # fmt: skip
-    grid = shown_rows(evidence, worst, names, order, header, numeric, cells)
+    grid = shown_rows(evidence, worst, names, order, header, cells)
     note = f"The {evidence.where} with the largest residuals, and their main columns."
     if shows_ends:
         note += " Red: intervals that do not contain the actual value."

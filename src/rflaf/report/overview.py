@@ -257,8 +257,7 @@ def score_section(overview: Overview) -> Section:
         notes.append("No score: the model was fitted to too few rows to hold some out.")
         return Section("scores", "", "Scores", (), tuple(notes))
     header = ("model", "rows", *names)
-    numeric = (False, False, *[True] * len(names))
-    grid = TableView("Scores", header, tuple(rows), numeric, right=True)
+    grid = TableView("Scores", header, rows, right=True)
     return Section("scores", "", "Scores", (Subsection("", (grid,)),), tuple(notes))
 
 
@@ -277,8 +276,7 @@ def column_section(overview: Overview) -> Section:
         text = "" if share is None else f"{share:.1%}"
         lines.append((Cell(name), *_column_cells(rows.column(j, name)), Cell(text, share)))
     header = ("column", "content", "missing", "minimum", "median", "maximum", "importance")
-    numeric = (False, False, True, True, True, True, True)
-    grid = TableView(title, header, tuple(lines), numeric, right=True)
+    grid = TableView(title, header, lines, right=True)
     note = f"In {rows.count:,} {where.split(',')[0]}."
     if len(overview.names) > _MOST_LISTED:
         note += f" The first {_MOST_LISTED} of {len(overview.names):,}."

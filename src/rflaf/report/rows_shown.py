@@ -26,7 +26,6 @@ def shown_rows(
     names: list[str],
     order: list[int],
     header: tuple[str, ...],
-    numeric: tuple[bool, ...],
     cells: Callable[[int], list[Cell]],
 ) -> TableView:
     """The rows of the largest `badness`: cells of their own, then the columns in `order`."""
@@ -39,9 +38,8 @@ def shown_rows(
         (Cell(labels[at]), *cells(i), *(entry[k] for entry in entries))
         for k, (i, at) in enumerate(zip(worst, places))
     ]
-    kinds = (*numeric, *(column.kind != "category" for column in columns))
     names_shown = ("row", *header, *(column.name for column in columns))
-    return TableView("Rows", names_shown, tuple(rows), (False, *kinds), right=True)
+    return TableView("Rows", names_shown, rows, right=True)
 
 
 def _entries(column: GivenColumn, places: list[int]) -> list[Cell]:

@@ -83,8 +83,7 @@ def _grid(subtable: SubTable) -> TableView:
     return TableView(
         f"{subtable.dataset}, {UNITS[subtable.quantity]}",
         tuple(HEADER[k] for k in kept),
-        tuple(tuple(row[k] for k in kept) for row in rows),
-        tuple(k in (1, 2, 3, 4) for k in kept),
+        [[row[k] for k in kept] for row in rows],
     )
 
 
@@ -114,9 +113,7 @@ def _recovery_sections(known: list[Record]) -> list[Section]:
         )
         for each in found
     ]  # fmt: skip
-    grid = TableView(
-        "Errors by function and method", header, tuple(rows), (False, False, *[True] * 5)
-    )
+    grid = TableView("Errors by function and method", header, rows)
     notes = (
         "Strong: the seed with the median error; others are faint. Errors are relative, in L2 on "
         "[-2, 2].",
@@ -189,7 +186,7 @@ def _others(other: list[Record]) -> Section:
         texts += [record.get("status"), record.get("message") or record.get("error")]
         rows.append(tuple(Cell("" if text is None else str(text)[:300]) for text in texts))
     header = ("key", "kind", "data set", "model", "status", "message")
-    grid = TableView("Other records", header, tuple(rows), (False,) * len(header))
+    grid = TableView("Other records", header, rows)
     notes = ["Failed runs, and records of unknown models or of another format."]
     if len(other) > _MOST_OTHERS:
         notes.append(f"The first {_MOST_OTHERS} of {len(other)}.")
