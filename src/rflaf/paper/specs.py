@@ -18,10 +18,10 @@ from rflaf.paper.protocols import (
 
 ESTIMATORS = ("estimator", "estimator-no-metric", "estimator-cos")
 RECOVERY = ("recovery-paper", "recovery-estimator", "recovery-smooth-v")
-_NAME = re.compile(
-    r"(?P<family>rflaf|lan)-(?P<basis>rbf|bs|pl)-(?P<cells>[1-9]\d*)"
-    r"|(?P<fixed>rfmlp|mlp)-(?P<activation>relu|cos|tanh|sigmoid)"
-    r"|(?P<kan>kan)-(?P<grid>[1-9]\d*)"
+_NAME = re.compile(  # each way has three groups: family, part and cells, which may be empty
+    r"(rflaf|lan)-(rbf|bs|pl)-([1-9]\d*)"
+    r"|(rfmlp|mlp)-(relu|cos|tanh|sigmoid)()"
+    r"|(kan)()-([1-9]\d*)"
 )
 
 
@@ -74,11 +74,8 @@ def parse_model(name: str) -> Model:
             f"rfmlp-{{relu,cos,tanh,sigmoid}}, mlp-relu, kan-N, "
             f"{', '.join((*ESTIMATORS, *RECOVERY))}. Got {name!r}."
         )
-    if found["family"]:
-        return Model(found["family"], found["basis"], int(found["cells"]))
-    if found["fixed"]:
-        return Model(found["fixed"], found["activation"])
-    return Model("kan", "", int(found["grid"]))
+    family, part, cells = (each for each in found.groups() if each is not None)
+    return Model(family, part, int(cells or 0))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from rflaf.report.subject import Subject
 from rflaf.report.wording import evenly, figure
 
 Array = NDArray[Any]
+Range = tuple[float, float]
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 _CURVE = np.linspace(0.1, 0.98, 12)
@@ -44,44 +45,33 @@ def accuracy_section(evidence: Evidence, target: str) -> Section:
 
 
 def _against(y: Array, predicted: Array, name: str) -> Panel:
-    low = float(min(y.min(), predicted.min()))
-    high = float(max(y.max(), predicted.max()))
-    low, high = _widened(low, high)
-    ideal = Line("predicted = actual", (low, high), (low, high), None, "dashed")
-    points = Line("rows", predicted.tolist(), y.tolist(), 0, "points")
-    return Panel(
-        f"{name}, actual against predicted",
-        (ideal, points),
-        "predicted",
-        "actual",
-        x_range=(low, high),
-        y_range=(low, high),
-        height=300,
-    )
+    both = np.concatenate([y, predicted])
+    ends = _widened(float(both.min()), float(both.max()))
+    title = f"{name}, actual against predicted"
+    return _scatter(title, predicted, y, "actual", (ends, ends), ends)
 
 
 def _residuals(evidence: Evidence, k: int, some: Array, name: str) -> Panel:
-    residual = evidence.y[:, k] - evidence.predicted[:, k]
-    low, high = _widened(
-        float(evidence.predicted[some, k].min()), float(evidence.predicted[some, k].max())
-    )
+    residual, x = evidence.y[:, k] - evidence.predicted[:, k], evidence.predicted[some, k]
     edge = 1.06 * float(np.abs(residual).max()) or 1.0
-    x = evidence.predicted[some, k].tolist()
-    return Panel(
-        f"{name}, residual against predicted",
-        (
-            Line("predicted = actual", (low, high), (0.0, 0.0), None, "dashed"),
-            Line("rows", x, residual[some].tolist(), 0, "points"),
-        ),
-        "predicted",
-        "actual - predicted",
-        x_range=(low, high),
-        y_range=(-edge, edge),
-        height=300,
+    ends = _widened(float(x.min()), float(x.max()))
+    title, ranges = f"{name}, residual against predicted", (ends, (-edge, edge))
+    return _scatter(title, x, residual[some], "actual - predicted", ranges, (0.0, 0.0))
+
+
+def _scatter(
+    title: str, x: Array, y: Array, y_label: str, ranges: tuple[Range, Range], ideal: Range
+) -> Panel:
+    """Rows as points, with a dashed line where they are predicted exactly."""
+    lines = (
+        Line("predicted = actual", ranges[0], ideal, None, "dashed"),
+        Line("rows", x.tolist(), y.tolist(), 0, "points"),
     )
+    x_range, y_range = ranges
+    return Panel(title, lines, "predicted", y_label, x_range=x_range, y_range=y_range, height=300)
 
 
-def _widened(low: float, high: float) -> tuple[float, float]:
+def _widened(low: float, high: float) -> Range:
     margin = 0.04 * (high - low) if high > low else max(0.1 * abs(high), 0.5)
     return low - margin, high + margin
 
