@@ -33,6 +33,7 @@ PARTS = {
         "datasets",
         "estimators",
         "fitting",
+        "inputs",
         "io",
         "pages",
         "paper",

@@ -8,13 +8,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class DataSet:
-    """A frame to learn from, its target column, and what it is."""
+    """A table to learn from, and what it is."""
 
     name: str
     about: str
     task: str
-    table: Any
-    target: str
+    X: Any
+    y: Any
+    target: str = "target"
 
 
 def data_sets() -> list[DataSet]:
@@ -27,10 +28,15 @@ def _airfoil() -> DataSet:
 
     from rflaf.datasets import load
 
-    data, target = load("airfoil"), "scaled_sound_pressure_level_db"
-    frame = pd.DataFrame(data.X, columns=list(data.feature_names)).assign(**{target: data.y})
-    about = "noise of airfoils in a wind tunnel, 1,503 rows (UCI repository, CC BY 4.0)"
-    return DataSet("airfoil", about, "regression", frame, target)
+    data = load("airfoil")
+    return DataSet(
+        "airfoil",
+        "noise of airfoils in a wind tunnel, 1,503 rows (UCI repository, CC BY 4.0)",
+        "regression",
+        pd.DataFrame(data.X, columns=list(data.feature_names)),
+        data.y,
+        "scaled_sound_pressure_level_db",
+    )
 
 
 def _deliveries() -> DataSet:
@@ -58,17 +64,17 @@ def _deliveries() -> DataSet:
             "carrier": pd.Categorical(carrier),
             "distance_km": distance.round(1),
             "weight_kg": weight.round(2),
-            "hours": hours,
         }
     )
     frame.loc[rng.random(n) < 0.1, "weight_kg"] = np.nan
     frame.loc[rng.random(n) < 0.05, "town"] = np.nan
     about = "generated: 1,500 deliveries with dates, categories and missing values"
-    return DataSet("deliveries", about, "regression", frame, "hours")
+    return DataSet("deliveries", about, "regression", frame, np.asarray(hours), "hours")
 
 
 def _digits() -> DataSet:
     from sklearn.datasets import load_digits
 
+    pixels, digits = load_digits(return_X_y=True, as_frame=True)
     about = "1,797 handwritten digits of 8 × 8 pixels"
-    return DataSet("digits", about, "classification", load_digits(as_frame=True).frame, "target")
+    return DataSet("digits", about, "classification", pixels, digits, "digit")
