@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from rflaf import fused
 from rflaf.bases import RBF
-from rflaf.fused import binned
+from rflaf.fused import binned, reference
 from rflaf.fused.binned import BinnedMatrix, Bins
 from rflaf.runtime import threads
-from tests.fused import reference
 
 
 def make_bins(rng, counts):

@@ -5,8 +5,7 @@ import pytest
 
 from rflaf import Activation, fused
 from rflaf.bases import RBF, BSpline
-from rflaf.fused import held_out
-from tests.fused import reference
+from rflaf.fused import held_out, reference
 
 BASES = [RBF(9), BSpline(8), BSpline(8, extrapolate="linear"), BSpline(8, extrapolate="constant")]
 

@@ -6,8 +6,8 @@ from scipy import sparse
 
 from rflaf import Activation, fused
 from rflaf.bases import RBF
+from rflaf.fused import reference
 from tests.conftest import KERNEL_BASES
-from tests.fused import reference
 
 SHAPES = [(0, 0), (0, 5), (4, 0), (1, 1), (1, 9), (7, 1), (5, 8), (33, 517), (300, 1031)]
 DTYPES = [np.float32, np.float64]

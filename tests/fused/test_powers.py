@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rflaf.fused import adjoint_powers, evaluate_powers
-from tests.fused import reference
+from rflaf.fused import adjoint_powers, evaluate_powers, reference
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rflaf import fused
-from rflaf.fused import products
+from rflaf.fused import products, reference
 from rflaf.runtime.threads import use_threads
-from tests.fused import reference
 
 DTYPES = [np.float32, np.float64]
 each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.interpolate import BSpline, PPoly
 
 from rflaf import fused
-from tests.fused import reference
+from rflaf.fused import reference
 
 
 def pieces_of(degree):

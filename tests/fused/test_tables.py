@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rflaf import fused
-from tests.fused import reference
+from rflaf.fused import reference
 
 N_CELLS, LOW, CELL = 11, -2.0, 0.4
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda d: d.__name__)

@@ -6,10 +6,10 @@ import torch
 
 from rflaf import fused
 from rflaf.bases import RBF, BSpline, Continued
+from rflaf.fused import reference
 from rflaf.nn import ops
 from rflaf.nn.layouts import basis_name
 from rflaf.nn.table_maps import table_map
-from tests.fused import reference
 
 BASES = [RBF(17), RBF(65), Continued(BSpline(9))]
 SHAPES = [(1, 1), (3, 7), (70, 1037), (200, 1100)]  # within a group, a tile, a task; several tasks

@@ -1,7 +1,7 @@
 """Kernels whose cost does not depend on the number of basis functions.
 
-`tests/fused/reference.py` has what they compute, in NumPy. numba is imported when a kernel is first
-called, not before. Other parts of the package use the names below, and no module of this folder.
+`reference` is what they compute, in NumPy. numba is imported when a kernel is first called, not
+before. Other parts of the package use the names below, and no module of this folder.
 """
 
 from rflaf.fused.binned import BinnedMatrix, Bins

@@ -1,4 +1,4 @@
-"""The kernels of `tests/fused/reference.py`, compiled and threaded: same functions, same arguments.
+"""The kernels of `reference`, compiled and threaded: same functions, same arguments.
 
 Tables run through the loops in `jit`; activations without a table run through NumPy on blocks of
 rows. Neither makes an n × M × N array, nor, but for its result, an n × M one.

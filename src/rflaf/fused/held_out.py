@@ -1,6 +1,6 @@
 """Ridge solutions on some rows of features, judged on others: one compiled call for each question.
 
-`tests/fused/reference.py` says in NumPy what is computed.
+`reference.held_out` says in NumPy what is computed.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 One call does what NumPy would need some sixty for. That matters less for the time of a call than
 for the GIL: threads that take and release it at every small product wait for one another, and two
-of them were hardly faster than one. `held_out` of tests/fused/reference.py has the same
+of them were hardly faster than one. `reference.held_out` is what this computes, and has the same
 letters; w = m + 1.
 """
 
