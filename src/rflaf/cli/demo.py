@@ -146,7 +146,7 @@ def write_page(result: Result, folder: Path) -> Path:
         for name, scores in result.scores.items()
     )
     header = ("model", f"{_score_name(result.data)}, mean ± deviation", "fit time (s)")
-    grid = TableView("Scores of other models", header, rows, (False, True, True), right=True)
+    grid = TableView("Scores of other models", header, rows, right=True)
     note = (
         f"Scores on the test rows of {SPLITS} splits; this page shows the last. All models have "
         "their defaults, but the kernel width and penalty of RBFSampler are cross-validated, which "
