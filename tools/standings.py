@@ -1,8 +1,4 @@
-"""Where each model stands on the tables of benchmarks/tables.py, from the committed results.
-
-`tables.json` is what that command measured. `peers.json` has models that are not installed with
-this package, measured apart on the same splits; `tables.json` counts where both have a model.
-"""
+"""Where each model stands on the tables of benchmarks/tables.py and large.py."""
 
 from __future__ import annotations
 
@@ -20,10 +16,7 @@ NAMES = {
     "hist_gradient_boosting": "HistGradientBoosting",
     "lightgbm": "LightGBM",
     "catboost": "CatBoost",
-    "mlp": "MLP",
-    "xrfm": "xRFM",
-    "rff": "tuned RBFSampler",
-    "svm": "tuned SVM",
+    "without local models": "without local models",
 }
 
 
@@ -38,13 +31,10 @@ class Standing:
     seconds: float
 
 
-def measured() -> dict[tuple[str, str], dict[str, Any]]:
-    """Rows of both files by table and model."""
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for name in ("peers", "tables"):  # the later one counts
-        for row in json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]:
-            rows[row["table"], row["model"]] = row
-    return rows
+def measured(name: str = "tables") -> dict[tuple[str, str], dict[str, Any]]:
+    """Rows of a result by table and model."""
+    rows = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]
+    return {(row["table"], row["model"]): row for row in rows}
 
 
 def standings(classes: bool) -> list[Standing]:
@@ -71,3 +61,32 @@ def standings(classes: bool) -> list[Standing]:
             )
         )
     return sorted(found, key=lambda each: each.over_best)
+
+
+def by_table() -> tuple[list[str], list[list[str]]]:
+    """Each table: our loss, the lowest of the others, and whose that is; largest ratio first."""
+    rows, lines = measured(), []
+    for table in {table for table, _ in rows}:
+        ours = rows[table, "rflaf"]
+        others = [row for (name, model), row in rows.items() if name == table and model != "rflaf"]
+        best = min(others, key=lambda row: row["loss"])
+        kind, name = table.split("/")
+        losses = [f"{row['loss']:.3g}" for row in (ours, best)]
+        ratio = max(ours["loss"], 1e-5) / max(best["loss"], 1e-5)
+        kind = "classification" if kind == "clf" else "regression"
+        line = [name, kind, f"{ours['rows']:,}", losses[0], losses[1], NAMES[best["model"]]]
+        lines.append((ratio, [*line, f"{ratio:.2f}"]))
+    header = ["table", "", "rows", "rflaf", "best other", "which", "ratio"]
+    return header, [line for _, line in sorted(lines)]
+
+
+def large() -> tuple[list[str], list[list[str]]]:
+    """Tables of many rows: loss and seconds of each model."""
+    rows = measured("large")
+    models = list(dict.fromkeys(model for _, model in rows))
+    lines = []
+    for table in dict.fromkeys(table for table, _ in rows):
+        found = [rows.get((table, model)) for model in models]
+        cells = [f"{row['loss']:.4g} ({row['seconds']:.0f} s)" if row else "" for row in found]
+        lines.append([table, f"{rows[table, 'rflaf']['rows']:,}", *cells])
+    return ["table", "rows", *(NAMES[model] for model in models)], lines
