@@ -213,3 +213,28 @@ def test_classes_without_a_row_have_hardly_a_chance(present):
     absent = [k for k in range(4) if k not in present]
     assert p[:, absent].max() < 1e-6
     np.testing.assert_allclose(p[:, present].sum(axis=1), 1)
+
+
+def test_rows_held_out_end_the_steps_where_their_loss_stalls():
+    """With less work than to the end, and weights that are hardly worse for these rows."""
+    data = Data(CASES["four classes"], 300)
+    passes = {False: 0, True: 0}
+    found = {}
+    for stalls in passes:
+
+        def counted(block, stalls=stalls):
+            passes[stalls] += 1
+            return block
+
+        problem = data.problem(FIT, HELD_OUT, [data.part(FIT), data.part(HELD_OUT)])
+        problem = replace(problem, fit=data.part(FIT, prepare=counted))
+        rule = NewtonSettings(1e-2, stalls=stalls)
+        found[stalls] = solve_newton([problem], data.loss, rule)[0]
+    assert passes[True] < 0.6 * passes[False]
+    losses = {stalls: held_out_loss(data, each.honest) for stalls, each in found.items()}
+    assert losses[True] < 1.05 * losses[False]
+    # the loss of the path is that of the weights that are kept
+    least_loss = min(record["loss"] for record in found[True].path)
+    assert losses[True] == pytest.approx(least_loss, rel=1e-3)
+    # the rows held out are part of the last fit
+    assert held_out_loss(data, stacked(found[True])) < losses[True]

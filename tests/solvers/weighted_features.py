@@ -8,7 +8,8 @@ from rflaf import fused
 from rflaf.bases import RBF
 from rflaf.rows import ArrayRows, Block
 from rflaf.solvers.features import KeptBlocks
-from rflaf.solvers.newton import FeatureMap, NewtonProblem, Objective
+from rflaf.solvers.newton import NewtonProblem
+from rflaf.solvers.objective import FeatureMap, Objective
 from rflaf.solvers.parts import RowPart
 from tests.losses.conftest import ALL_LOSSES
 

@@ -13,7 +13,7 @@ from rflaf.fitting.task import MemberRows
 from rflaf.losses import Loss
 from rflaf.rows import ArrayRows
 from rflaf.solvers.features import KeptBlocks
-from rflaf.solvers.newton import FeatureMap, Objective
+from rflaf.solvers.objective import FeatureMap, Objective
 from rflaf.solvers.parts import RowPart
 
 Array = NDArray[Any]

@@ -23,7 +23,7 @@ from rflaf.rows import Block
 from rflaf.runtime.progress import Progress
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import apply_metric, as_array
-from rflaf.solvers.newton import FeatureMap
+from rflaf.solvers.objective import FeatureMap
 from rflaf.solvers.sketches import Problem
 from rflaf.solvers.starts import Kind, Learned, LearnSettings, compiled, start_on_few_rows
 from rflaf.solvers.varpro import learn_activation

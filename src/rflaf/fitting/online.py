@@ -20,7 +20,7 @@ from rflaf.fitting.sums import Pair, SumMembers, add_sums
 from rflaf.rows import Block, Rows
 from rflaf.runtime.threads import parallel, use_threads
 from rflaf.solvers.features import KeptBlocks
-from rflaf.solvers.newton import FeatureMap, Objective
+from rflaf.solvers.objective import FeatureMap, Objective
 from rflaf.solvers.parts import RowPart
 from rflaf.solvers.result import Solution
 from rflaf.solvers.ridge import NormalEquations

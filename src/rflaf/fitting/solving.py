@@ -28,7 +28,8 @@ from rflaf.runtime.memory import free_bytes
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.cg import WideProblem, WideSettings, solve_cg
 from rflaf.solvers.features import KeptBlocks, check_finite, project, row_rotation
-from rflaf.solvers.newton import FeatureMap, NewtonProblem, NewtonSettings, solve_newton
+from rflaf.solvers.newton import NewtonProblem, NewtonSettings, solve_newton
+from rflaf.solvers.objective import FeatureMap
 from rflaf.solvers.parts import RowPart
 from rflaf.solvers.result import Solution
 from rflaf.solvers.ridge import choose_alpha, gcv_penalty
@@ -215,6 +216,8 @@ def _solve_by_steps(rows: Rows, task: Task, layers: list[FittedLayer]) -> list[S
         constant = task.loss.constant(sample.y[~inside], sample.weights[~inside])
         problems.append(NewtonProblem(features, fit, held_out, every, constant))
     solutions: list[Any] = [None] * len(layers)
+    fewest = min(int(np.count_nonzero(task.fold == layer.fold)) for layer in layers)
+    stalls = task.loss.outputs > rules.STALL_OUTPUTS and fewest >= rules.STALL_ROWS
 
     def solve(number: int) -> None:
         team = teams[number]
@@ -225,7 +228,7 @@ def _solve_by_steps(rows: Rows, task: Task, layers: list[FittedLayer]) -> list[S
         elif not settings.holds_out:
             alpha = max(alpha, _few_rows_penalty(problems[team[0]]))
         search = settings.alpha is None
-        rule = NewtonSettings(alpha, search, one_by_one=stored is not None)
+        rule = NewtonSettings(alpha, search, stored is not None, stalls)
         for k, solution in zip(team, solve_newton([problems[k] for k in team], task.loss, rule)):
             solutions[k] = solution
 

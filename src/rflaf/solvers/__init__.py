@@ -1,12 +1,14 @@
 """Solvers: arrays or rows in, arrays out, no estimator known.
 
-`ridge`: output weights from sums over rows. `newton`: output weights for any loss. `cg`: output
-weights where the features are too many for a Gram matrix. `varpro`: the activation and the metric,
-by the held-out error of the ridge solution. `penalty`: the one search for a penalty.
+`ridge`: output weights from sums over rows. `objective`: any loss as a function of output weights,
+and `newton`: those with the best penalty. `cg`: output weights where the features are too many for
+a Gram matrix. `varpro`: the activation and the metric, by the held-out error of the ridge solution.
+`penalty`: the one search for a penalty.
 """
 
 from rflaf.solvers.cg import WideProblem, WideSettings, solve_cg
-from rflaf.solvers.newton import FeatureMap, NewtonProblem, NewtonSettings, Objective, solve_newton
+from rflaf.solvers.newton import NewtonProblem, NewtonSettings, solve_newton
+from rflaf.solvers.objective import FeatureMap, Objective
 from rflaf.solvers.parts import RowPart
 from rflaf.solvers.penalty import Walk, walk
 from rflaf.solvers.result import Solution

@@ -17,6 +17,7 @@ Float64 = NDArray[np.float64]
 _MEMORY = 12  # steps that are remembered
 _ENOUGH = 1e-4  # of the gain that the slope promises, for a step to be taken
 _SHORTEST = 1e-6
+_SMALLEST = 1e-300
 _ROUNDING = 1e-14  # of the function; within it, its slope decides
 
 
@@ -27,17 +28,20 @@ def minimise(
     max_iter: int,
     least: int = 0,
     smallest: float = 0.0,
+    stop: Callable[[Float64, float], bool] | None = None,
 ) -> tuple[Float64, int]:
     """Where the function is within `tol` of its least, relatively, and the steps that took.
 
     `value` gives the function and its gradient. At least `least` steps are taken, if they gain. A
-    function below `smallest` is taken to be that large.
+    function below `smallest` is taken to be that large. `stop` is asked after each step, with where
+    it led to and what is still to gain, relatively.
     """
     x = start
     f, g = value(x)
     pairs: list[tuple[Float64, Float64, float]] = []
     for step in range(max_iter):
-        if step >= least and 0.5 * float(np.vdot(g, g)) <= tol * max(abs(f), smallest):
+        left = 0.5 * float(np.vdot(g, g)) / max(abs(f), smallest, _SMALLEST)
+        if (step >= least and left <= tol) or (step and stop is not None and stop(x, left)):
             return x, step
         direction = -_apply_inverse(g, pairs)
         slope = float(np.vdot(direction, g))

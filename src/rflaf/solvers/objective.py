@@ -1,0 +1,229 @@
+"""The mean of any loss over rows as a function of the output weights, and where it is least.
+
+Features of a random layer are strongly correlated, and plain L-BFGS crawls along the narrow valleys
+that this makes. The unknowns are therefore changed by a Cholesky factor of (nearly) the loss's
+curvature. The first step is then Newton's, and one or two dozen do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rflaf import fused
+from rflaf.losses import Loss
+from rflaf.rows import Block
+from rflaf.solvers.features import KeptBlocks, check_finite, features, project
+from rflaf.solvers.lbfgs import minimise
+from rflaf.solvers.linalg import factorise, unwhiten, whiten
+from rflaf.solvers.parts import RowPart, add_results
+from rflaf.solvers.ridge import NormalEquations, add_gram
+
+Array = NDArray[Any]
+Float64 = NDArray[np.float64]
+Part = tuple[Array, Array, Array]  # features, targets and weights of a block
+
+_MOST_STEPS = 200
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """sigma(X W), and behind it a constant: 1 for an intercept, 0 for none.
+
+    With fewer rows than features, `rotation`, M × r, takes them to the span of the rows.
+    """
+
+    sigma: fused.Sigma
+    w: Array
+    constant: float
+    rotation: Array | None = None
+
+    @property
+    def width(self) -> int:
+        """Features and the constant."""
+        return int((self.w if self.rotation is None else self.rotation).shape[1]) + 1
+
+    def __call__(self, x: Any) -> Array:
+        """The features of inputs in their form."""
+        phi = features(self.sigma, project(x, self.w), self.constant)
+        if self.rotation is None:
+            return phi
+        return np.hstack([phi[:, :-1] @ self.rotation.astype(phi.dtype), phi[:, -1:]])
+
+    def unrotated(self, v: Float64) -> Float64:
+        """Output weights of the features themselves."""
+        if self.rotation is None:
+            return v
+        return np.vstack([self.rotation.astype(np.float64) @ v[:-1], v[-1:]])
+
+
+@dataclass(frozen=True)
+class FeatureBlocks:
+    """Features, targets and weights of blocks, kept between passes while there is room."""
+
+    features: FeatureMap
+    kept: KeptBlocks
+
+    def __call__(self, blocks: Iterable[Block]) -> Iterator[Part]:
+        for number, block in enumerate(blocks):
+            size = len(block.weights) * (self.features.width + 3) * self.features.w.itemsize
+            part = self.kept.get(number, size, partial(self._make, block))
+            yield self._make(block) if part is None else part
+
+    def _make(self, block: Block) -> Part:
+        return np.ascontiguousarray(self.features(block.x)), block.y, block.weights
+
+
+@dataclass(frozen=True)
+class SumSlopes:
+    """The sums of the losses for output weights v, of their gradient, and of the weights."""
+
+    blocks: FeatureBlocks
+    loss: Loss
+    v: Float64
+
+    def __call__(self, blocks: Iterable[Block]) -> tuple[float, Float64, float]:
+        total, by_v, weight = 0.0, np.zeros(self.v.shape), 0.0
+        for phi, target, weights in self.blocks(blocks):
+
+            def of_rows(
+                scores: Float64, rows: slice, target: Array = target, weights: Array = weights
+            ) -> tuple[float, Float64]:
+                value, slope = self.loss.slopes(scores, target[rows])
+                return float(weights[rows] @ value), slope * weights[rows, None]
+
+            part, slopes = fused.slopes(phi, self.v, of_rows)
+            total, by_v, weight = total + part, by_v + slopes, weight + float(weights.sum())
+        return total, by_v, weight
+
+
+@dataclass(frozen=True)
+class SumLosses:
+    """The sums of the losses for output weights v, and of the weights."""
+
+    blocks: FeatureBlocks
+    loss: Loss
+    v: Float64
+
+    def __call__(self, blocks: Iterable[Block]) -> tuple[float, float]:
+        total, weight = 0.0, 0.0
+        for phi, target, weights in self.blocks(blocks):
+            value, _ = self.loss.slopes(fused.times(phi, self.v), target)
+            total, weight = total + float(weights @ value), weight + float(weights.sum())
+        return total, weight
+
+
+@dataclass(frozen=True)
+class SumCurvature:
+    """The sum of curvature phi phi', on average over the outputs, and the sum of the weights."""
+
+    blocks: FeatureBlocks
+    loss: Loss
+    v: Float64
+
+    def __call__(self, blocks: Iterable[Block]) -> tuple[Float64, float]:
+        total, weight = np.zeros((len(self.v), len(self.v))), 0.0
+        for phi, target, weights in self.blocks(blocks):
+            bend = self.loss.curvature(fused.times(phi, self.v), target).mean(axis=1)
+            root = np.sqrt(weights * bend).astype(phi.dtype)
+            add_gram(total, phi * root[:, None])
+            weight += float(weights.sum())
+        return total, weight
+
+
+class Objective:
+    """The mean loss over rows plus alpha |v|², as a function of the output weights.
+
+    Rows come in `parts`, and become `features`. With `known`, the sums of a quadratic model of
+    earlier rows, their loss is part of it.
+    """
+
+    def __init__(
+        self,
+        features: FeatureMap,
+        parts: list[RowPart],
+        loss: Loss,
+        known: NormalEquations | None = None,
+    ) -> None:
+        self.features, self.parts, self.loss, self.known = features, parts, loss, known
+
+    def total(self, task: Callable[[FeatureBlocks, Loss, Float64], Any], v: Float64) -> Any:
+        """What a task makes of all rows for output weights v."""
+        results = (
+            part.reduce(task(FeatureBlocks(self.features, part.kept), self.loss, v))
+            for part in self.parts
+        )
+        return reduce(add_results, results)
+
+    def value(self, v: Float64, alpha: float = 0.0) -> tuple[float, Float64]:
+        """The loss and its gradient, with the penalty."""
+        total, by_v, weight = self.total(SumSlopes, v)
+        if self.known is not None:
+            pull = self.known.gram @ v
+            total += float(np.sum(v * pull) - 2 * np.sum(v * self.known.moment))
+            total += float(self.known.square.sum())
+            by_v, weight = by_v + 2 * (pull - self.known.moment), weight + self.known.weight
+        by_v = by_v / weight
+        by_v[:-1] += 2 * alpha * v[:-1]
+        if not self.features.constant:
+            by_v[-1] = 0
+        return total / weight + alpha * float(np.sum(v[:-1] ** 2)), by_v
+
+    def curvature(self, v: Float64) -> Float64:
+        """The mean of the loss's curvature times phi phi'."""
+        total, weight = self.total(SumCurvature, v)
+        if self.known is not None:
+            total, weight = total + 2 * self.known.gram, weight + self.known.weight
+        total = total / weight
+        check_finite(float(np.trace(total)))
+        if not self.features.constant:  # `known` may have one, which must not move
+            total[-1] = total[:, -1] = 0.0
+            total[-1, -1] = 1.0
+        return total
+
+    def mean_loss(self, v: Float64) -> tuple[float, float]:
+        """The loss without a penalty, and the weight of the rows."""
+        total, weight = self.total(SumLosses, v)
+        return float(total / weight), float(weight)
+
+    def start(self, constant: Float64) -> Float64:
+        """Output weights of zero, with the intercept `constant`."""
+        v = np.zeros((self.features.width, self.loss.outputs))
+        v[-1] = constant * self.features.constant
+        return v
+
+    def solve(
+        self,
+        curvature: Float64,
+        alpha: float,
+        start: Float64,
+        tol: float,
+        stop: Callable[[Float64, float], bool] | None = None,
+    ) -> Float64:
+        """Output weights with a loss within `tol` of the least, relatively.
+
+        Steps go from `start`, in units of the square root of `curvature` plus the penalty, until
+        `stop` says so of output weights, and of what is still to gain.
+        """
+        matrix = curvature.copy()
+        m = len(matrix) - 1
+        floor = 1e-6 * float(np.trace(matrix)) / (m + 1) + 1e-12
+        matrix[np.diag_indices(m + 1)] += floor
+        matrix[np.arange(m), np.arange(m)] += 2 * alpha
+        factor = factorise(matrix)
+
+        def value(unknowns: Float64) -> tuple[float, Float64]:
+            total, by_v = self.value(whiten(factor, unknowns, transposed=True), alpha)
+            return total, whiten(factor, by_v)
+
+        def stops(unknowns: Float64, left: float) -> bool:
+            return stop is not None and stop(whiten(factor, unknowns, transposed=True), left)
+
+        begin = unwhiten(factor, start)
+        best, _ = minimise(value, begin, tol, _MOST_STEPS, 1, self.loss.enough, stops)
+        return whiten(factor, best, transposed=True)
