@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_iris, make_moons
 from sklearn.metrics import log_loss
 
-from rflaf import RFLAFClassifier
+from rflaf import RFLAFClassifier, rules
 
 FEW = {"n_components": 50, "max_iter": 10, "random_state": 0}
 
@@ -31,3 +31,18 @@ def test_three_classes_and_the_page(tmp_path):
     assert model.oof_prediction_.shape == (150, 3)
     text = model.report(tmp_path / "page.html", X_train=X, y_train=y).read_text(encoding="utf-8")
     assert "training rows, out of fold" in text
+
+
+@pytest.mark.parametrize("stalls", [False, True])
+def test_with_many_classes_rows_held_out_end_the_steps(monkeypatch, stalls):
+    """The penalty is then one of those tried, whose weights are there, and none between them."""
+    monkeypatch.setattr(rules, "STALL_OUTPUTS", 3 if stalls else 4)
+    monkeypatch.setattr(rules, "STALL_ROWS", 50)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((600, 3))
+    y = (x[:, 0] > 0) + 2 * (x[:, 1] + 0.3 * rng.standard_normal(600) > 0)
+    model = RFLAFClassifier(n_components=50, n_members=3, random_state=0).fit(x[:400], y[:400])
+    tried = [record["alpha"] for record in model.alpha_path_]
+    assert (model.alpha_ in tried) == stalls
+    assert model.score(x[400:], y[400:]) > 0.85
+    assert model.oof_score_ == pytest.approx(model.score(x[400:], y[400:]), abs=0.06)

@@ -18,7 +18,7 @@ from rflaf.solvers.parts import RowPart
 
 Array = NDArray[Any]
 
-_ROUGH = 1e-3  # how far from its least the loss may be
+_ROUGH, _MANY_ROUGH = 1e-3, 1e-2  # how far from its least the loss may be, also of many outputs
 _ROOM = 1 << 40  # bytes: the features are bounded by the numbers of rows and columns
 
 
@@ -37,13 +37,14 @@ def honest_scores(
     if half.all() or not half.any():
         return None
     scores = np.empty((len(half), loss.outputs))
+    tol = _MANY_ROUGH if loss.outputs > rules.STALL_OUTPUTS else _ROUGH
     for side in (half, ~half):
         at = np.flatnonzero(~side)
         at = at[:: -(-len(at) // rules.HONEST_ROWS)]
         given = ArrayRows(rows.x[at], rows.y[at], rows.weights[at])
         objective = Objective(features, [RowPart(given, len(at), KeptBlocks(_ROOM))], loss)
         start = objective.start(member.constant)
-        v = objective.solve(objective.curvature(start), alpha, start, _ROUGH)
+        v = objective.solve(objective.curvature(start), alpha, start, tol)
         readout = fused.Readout(features.sigma, features.w, v[:-1].astype(features.w.dtype))
         scores[side] = readout(rows.x[side]) + v[-1]
     return scores
