@@ -22,7 +22,7 @@ from rflaf.fitting.task import MemberRows, Regression, Task
 from rflaf.fused import BinnedMatrix, Sigma
 from rflaf.runtime.clock import may_learn
 from rflaf.solvers.features import apply_metric, features, project
-from rflaf.solvers.newton import FeatureMap
+from rflaf.solvers.objective import FeatureMap
 from rflaf.solvers.ridge import NormalEquations
 from rflaf.solvers.screening import screened
 from rflaf.solvers.sketches import Problem, Sampler, Sketch, sketch_ridge
