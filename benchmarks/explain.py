@@ -4,13 +4,17 @@
 
 `explain` is timed on 2,000 rows of 70 columns, LightGBM's TreeSHAP on the same rows where lightgbm
 is installed. Where shap is, its KernelExplainer explains the same models with the same background,
-and the columns are ranked by both: Spearman's correlation, in the median of 20 rows.
+and the columns are ranked by both: Spearman's correlation, in the median of 20 rows. Models with
+local models are timed against the same models without them.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
+from copy import copy
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -20,6 +24,7 @@ from scipy.stats import spearmanr
 from sklearn.datasets import load_diabetes, make_friedman1
 
 from rflaf import RFLAFRegressor
+from rflaf.datasets import load
 
 ROWS, COLUMNS = 2000, 70
 
@@ -49,6 +54,22 @@ def agreement(model: Any, x: Any) -> float:
     return float(np.median([spearmanr(a, b).statistic for a, b in zip(ours, theirs)]))
 
 
+def local_ratios(settings: dict[str, Any], repeats: int) -> list[dict[str, Any]]:
+    """Times of a model with local models, relative to the same model without them."""
+    airfoil = load("airfoil")
+    model = RFLAFRegressor(**settings).fit(airfoil.X, airfoil.y)
+    plain = copy(model)
+    plain.members_ = [replace(member, local=()) for member in model.members_]
+    found = []
+    for what, count in (("predict", 1), ("predict", 1000), ("explain", 200), ("gradient", 200)):
+        some = airfoil.X[:count]
+        calls = [partial(getattr(each, what), some) for each in (model, plain)]
+        both = best_seconds(*calls, repeats=repeats)
+        name = f"{what}, {count:,} rows of airfoil: time relative to no local models"
+        found.append(_row(name, both[0] / both[1], "", "<= 3"))
+    return found
+
+
 def main(quick: bool) -> None:
     warnings.simplefilter("ignore")
     settings: dict[str, Any] = {"random_state": 0, "max_iter": 4} if quick else {"random_state": 0}
@@ -66,6 +87,7 @@ def main(quick: bool) -> None:
         trees = lightgbm.LGBMRegressor(verbose=-1).fit(x, y)
         taken = best_seconds(lambda: trees.predict(some, pred_contrib=True), repeats=repeats)
         rows.append(_row("TreeSHAP of LightGBM, the same rows", taken[0], "s", "-"))
+    rows += local_ratios(settings, repeats)
     tables = {
         "friedman1": make_friedman1(1000, noise=0.5, random_state=0),
         "diabetes": load_diabetes(return_X_y=True),

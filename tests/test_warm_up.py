@@ -36,6 +36,11 @@ weights = rng.uniform(0.5, 1.5, 200)
 RFLAFRegressor(n_components=40, random_state=0).fit(x, y, sample_weight=weights).predict(x[:1])
 RFLAFClassifier(n_components=40, random_state=0).fit(x, y > 1).predict_proba(x)
 RFLAFRegressor(n_components=40, loss="poisson", random_state=0).fit(x, np.round(y**2)).predict(x)
+x = rng.uniform(-1, 1, (600, 2))
+y = np.sign(np.sin(9 * x[:, 0]) * np.sin(7 * x[:, 1]))
+model = RFLAFRegressor(n_components=40, input_form="raw", n_members=2, random_state=0).fit(x, y)
+assert model.members_[0].local
+model.predict(x[:1]), model.gradient(x[:1]), model.explain(x[:1])
 print({kernel: n for kernel, n in kernels().items() if n > before.get(kernel, 0)})
 """
 

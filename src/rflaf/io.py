@@ -53,7 +53,7 @@ from rflaf.runtime.files import write_whole
 from rflaf.solvers import NormalEquations
 from rflaf.tabular.model import TableModel
 
-_FORMAT = 5  # 1: before losses; 2: distributions of errors; 3: local models; 4: several metrics
+_FORMAT = 5  # 1: before losses; 2: distributions of errors; 4: local models; 5: several metrics
 _MARK = b"rflaf model"
 _COMMENT = re.compile(rb"rflaf model format=(\d+) version=(\S+) sha256=([0-9a-f]{64})")
 

@@ -31,10 +31,13 @@ def warm_up() -> str:
     many = rng.standard_normal((8000, 2))  # kernels that threads share need many rows
     wide = RFLAFRegressor(n_components=400, metric="none", max_iter=1, random_state=0)
     wide.fit(many, many[:, 0])
+    parts = fused.PartModels(np.zeros((1, 1)), np.ones((1, 1)), np.ones((1, 2, 1, 5), np.float32))
     for dtype in (np.float32, np.float64):
         z = x.astype(dtype)
         for basis in (RBF(5), BSpline(7)):
             activation = Activation(basis, rng.standard_normal(basis.n))
             fused.apply(activation.table(), z)
+            fused.part_scores(parts, activation.table(), z)
+            fused.part_slopes(parts, activation.table(), z)
         RandomFeatures(n_components=50, random_state=0).fit(z, y).transform(z)
     return fused.cache_folder()

@@ -168,7 +168,7 @@ class InspectionMixin(BaseEstimator):
         -----
         Attributions are integrated gradients, in closed form, along straight lines from each
         background row in the space of a member's inputs: standardised columns, ranks, bins,
-        levels. Those of one column are added up. Local models are followed in 16 steps from one
+        levels. Those of one column are added up. Local models are followed in 32 steps from one
         background row, that whose local score is nearest to the mean. Outside the training range,
         the straight line that continues a column belongs to that column; if the score reaches its
         bounds, the attributions of the row are scaled down. Rounding errors, and changes by

@@ -6,8 +6,8 @@ integral of the gradient has a closed form. Input i gets
     (h_i(x) - h_i(b)) sum_m v_m w_im (sigma(z_m) - sigma(z_m^b)) / (z_m - z_m^b).
 
 Local models have none. They are followed along the line from one background row, that whose local
-score is nearest to the mean, in steps: what a step adds is known, and the gradient at its middle
-divides it between the inputs.
+score is nearest to the mean, in steps. What they add in all is known, and the mean gradient divides
+it between the inputs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Places = NDArray[np.intp]
 _MOST_ROWS, _MOST_NUMBERS = 64, 1 << 18  # of the background that is kept with a model
 _NEAR = 2e-4  # of the grid: closer numbers have the slope between them, and no quotient
 _BLOCK = 1 << 16  # elements of Z at once, which stay in the cache
-_STEPS = 16  # along the line to a row, for local models
+_LINES = 128  # rows at once that local models are followed to
 _ROOM = 1 << 23  # numbers that the parts of columns in Z may take, for some background rows
 
 
@@ -150,28 +150,22 @@ def _add_member(member: Member, x: Any, background: Any, owners: Places, out: Ar
 
 def _add_local(member: Member, x: Any, background: Any, owners: Places, out: Array) -> None:
     """Add the attributions of a member's local models."""
-    others = as_array(background)
-    scores = _local_scores(member, others)
-    apart = np.abs(scores - scores.mean(axis=0)).sum(axis=1)
-    start, before = others[np.argmin(apart)], scores[[np.argmin(apart)]]
-    size = max(1, _ROOM // (16 * x.shape[1] * scores.shape[1]))
+    layer, others = member.layer, as_array(background)
+    scores = member.local_scores(others)
+    nearest = [int(np.argmin(np.abs(scores - scores.mean(axis=0)).sum(axis=1)))]
+    start, size = others[nearest], min(_LINES, max(1, _ROOM // (x.shape[1] * scores.shape[1])))
 
     def task(block: int) -> None:
         rows = slice(block * size, (block + 1) * size)
-        line = as_array(x[rows]) - start
-        known = np.repeat(before, len(line), axis=0)
-        for step in range(_STEPS):
-            slopes = _local_slopes(member, start + (step + 0.5) / _STEPS * line)
-            parts = _by_owner(line[:, :, None] / _STEPS * slopes, owners, out.shape[1])
-            end = _local_scores(member, start + (step + 1) / _STEPS * line)
-            out[rows] += member.weight * _completed(parts, end - known)
-            known = end
+        slopes: Any = 0.0
+        for local, own in zip(member.local, member.projectors):
+            slopes = slopes + local.mean_slopes(layer, own(start), own(x[rows])) @ own.w.T
+        line = (as_array(x[rows]) - start)[:, :, None]
+        parts = _by_owner(line * np.moveaxis(slopes, 1, 2), owners, out.shape[1])
+        wanted = member.local_scores(x[rows]) - scores[nearest]
+        out[rows] += member.weight * _completed(parts, wanted)
 
     parallel(task, -(-x.shape[0] // size))
-
-
-def _local_scores(member: Member, inputs: Any) -> Array:
-    return np.asarray(sum(local.scores(member.layer, inputs) for local in member.local))
 
 
 def _quotients(here: _Activated, others: _Activated, k: int, near: float) -> Array:
@@ -198,11 +192,12 @@ def gradient(members: list[Member], outside: Outside, x: Array) -> Array:
             some = inner[rows] if layer.means is None else layer.means(inner[rows])
             inputs = layer.inputs(inner[rows])
             slopes = _activated(layer, inputs).slopes
-            steps, local = layer.form.derivative(some), _local_slopes(member, inputs)
-            for c, part in enumerate(unit * member.weight):
-                inward = (slopes * v[:, c]) @ layer.components.T
-                found[rows, :, c] += part * ((inward * steps) @ group)
-                found[rows, :, c] += member.weight * ((local[:, :, c] * steps) @ group)
+            steps = layer.form.derivative(some)
+            inward = unit * np.stack([(slopes * each) @ layer.components.T for each in v.T], axis=2)
+            for local, own in zip(member.local, member.projectors):
+                inward += np.moveaxis(local.slopes(layer, own(inputs)) @ own.w.T, 1, 2)
+            for c in range(len(unit)):
+                found[rows, :, c] += member.weight * ((inward[:, :, c] * steps) @ group)
     if inner is x:
         return found
     below, above = outside.beyond(x, inner)
@@ -215,17 +210,6 @@ def gradient(members: list[Member], outside: Outside, x: Array) -> Array:
     held = (free < outside.bounds[0]) | (free > outside.bounds[1])
     held &= (below + above).any(axis=1, keepdims=True)
     return np.where(held[:, None], 0.0, found)
-
-
-def _local_slopes(member: Member, inputs: Any) -> Array:
-    """The derivative of local models' scores in the inputs of a layer, n × d' × C."""
-    layer = member.layer
-    found = np.zeros((*inputs.shape, member.coef.shape[1]))
-    for local in member.local:
-        w = layer.components[:, local.columns.ravel()]
-        slopes = local.slopes(layer, project(inputs, w))
-        found += np.einsum("nkc,dk->ndc", slopes, w, optimize=True)
-    return found
 
 
 def _output_weights(member: Member) -> tuple[Array, Array]:

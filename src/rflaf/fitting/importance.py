@@ -118,7 +118,7 @@ class _Shuffled:
     def _predict(self, z: Array) -> Array:
         scores = np.asarray(fused.predict(self._sigma, z, self._v), np.float64)
         for local in self._local:
-            scores = scores + local.scores_of(self._layer, z[:, local.columns.ravel()])
+            scores = scores + local.scores(self._layer, z[:, local.columns.ravel()])
         return scores
 
 

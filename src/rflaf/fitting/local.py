@@ -9,7 +9,7 @@ penalty and the part that this has in the scores, which may be none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -18,18 +18,16 @@ from numpy.typing import NDArray
 
 from rflaf import fused, rules
 from rflaf.fitting.layers import FittedLayer
-from rflaf.solvers.features import project
 
 Array = NDArray[Any]
 
-_BLOCK = 1 << 22  # features at once
+_STEPS = 32  # along a line
 
 
 class Shares(NamedTuple):
-    """Which parts rows belong to: numbers of rows, of partitions and of parts, and the shares."""
+    """Which parts rows belong to: numbers of rows and of parts, and the shares."""
 
     rows: Array
-    trees: Array
     parts: Array
     share: Array
 
@@ -45,7 +43,7 @@ class Local:
     cuts, widths : array, T × 2^D - 1
         Where a cut is made, and how far on either side both parts have a share: the first cut of
         all rows, then those of its two parts, and so on.
-    coef : array, T × 2^D × m + 1 × C
+    coef : array, T × 2^D × C × m + 1
         Output weights of each part, its intercept last, in units of `unit`.
     unit : array of C
     """
@@ -61,44 +59,28 @@ class Local:
         """The number of cuts between a row and its part, D."""
         return self.coef.shape[1].bit_length() - 1
 
-    def scores(self, layer: FittedLayer, inputs: Any) -> Array:
-        """The mean over partitions, n × C, for inputs in the layer's form."""
-        return self.scores_of(layer, project(inputs, layer.components[:, self.columns.ravel()]))
-
-    def scores_of(self, layer: FittedLayer, z: Array) -> Array:
-        """The same for the z of its own columns, n × T m."""
-        size = max(1, _BLOCK // max(z.shape[1], 1))
-        parts = [self._block(layer, z[at : at + size]) for at in range(0, len(z), size)]
-        return np.concatenate(parts) * (self.unit / len(self.columns))
-
-    def _block(self, layer: FittedLayer, z: Array) -> Array:
-        phi = with_ones(fused.apply(layer.sigma, np.ascontiguousarray(z)), len(self.columns))
-        scores = np.zeros((len(z), self.coef.shape[3]))
-        for tree, part, rows, share in by_part(self.shares(z)):
-            scores[rows] += share[:, None] * (phi[rows, tree] @ self.coef[tree, part])
-        return scores
+    def scores(self, layer: FittedLayer, z: Array) -> Array:
+        """The mean over partitions, n × C, for the z of its own columns."""
+        scores = fused.part_scores(self._models, layer.sigma, z)
+        return scores * (self.unit / len(self.columns))
 
     def slopes(self, layer: FittedLayer, z: Array) -> Array:
-        """The derivative of the scores in the z of its own columns, n × T m × C."""
-        z = np.ascontiguousarray(z)
-        ones = np.ones((len(z), 1), z.dtype), np.ones((z.shape[1], 1), z.dtype)
-        steep = fused.slope(layer.sigma, z, ones).reshape(len(z), *self.columns.shape)
-        phi = with_ones(fused.apply(layer.sigma, z), len(self.columns))
-        at, inward = self.shares(z), _inward(self.cuts, self.widths, self._apart(z))
-        found = np.zeros((len(z), *self.columns.shape, self.coef.shape[3]))
-        for tree, part, rows, share in by_part(at):
-            v = self.coef[tree, part].astype(np.float64)
-            found[rows, tree] += (share[:, None] * steep[rows, tree])[:, :, None] * v[:-1]
-            turned = inward(rows, tree, part)[:, :, None] * (phi[rows, tree] @ v)[:, None]
-            found[rows, tree, : self.depth] += turned
-        return found.reshape(*z.shape, -1) * (self.unit / len(self.columns))
+        """The derivative of the scores in the z of its own columns, n × C × T m."""
+        slopes = fused.part_slopes(self._models, layer.sigma, z)
+        return slopes * (self.unit / len(self.columns))[:, None]
 
-    def _apart(self, z: Array) -> Array:
-        return z.reshape(len(z), *self.columns.shape)
+    def mean_slopes(self, layer: FittedLayer, start: Array, end: Array) -> Array:
+        """The mean of the same along the straight lines from `start`, a row, to rows `end`."""
+        step = (end - start) / end.dtype.type(_STEPS)
+        slopes = np.zeros((len(end), len(self.unit), end.shape[1]), end.dtype)
+        for k in range(_STEPS):
+            middle = start + end.dtype.type(k + 0.5) * step
+            fused.part_slopes(self._models, layer.sigma, middle, step, slopes)
+        return slopes * (self.unit / (_STEPS * len(self.columns)))[:, None]
 
-    def shares(self, z: Array) -> Shares:
-        """The parts of each row, for the z of the columns."""
-        return shares(self.cuts, self.widths, self._apart(z))
+    @property
+    def _models(self) -> fused.PartModels:
+        return fused.PartModels(self.cuts, self.widths, self.coef)
 
     def export(self, graph: Any, z: str, phi: str, dtype: Any) -> str:
         """The scores, n × C, as part of a graph, for the z and the features of its own columns."""
@@ -128,7 +110,7 @@ class Local:
             order = np.concatenate([2 * order, 2 * order + 1])
         found = []
         for c in range(len(self.unit)):
-            v = np.moveaxis(self.coef[..., c][:, order], 1, 2).astype(dtype)
+            v = np.moveaxis(self.coef[:, order, c], 1, 2).astype(dtype)
             parts = graph.add("Add", graph.add("MatMul", phi, v[:, :-1]), v[:, -1:])
             each = graph.add(
                 "ReduceSum", graph.add("Mul", parts, share), np.array([0, 2]), keepdims=0
@@ -142,56 +124,27 @@ class Local:
         return replace(self, unit=self.unit * factor)
 
 
-def with_ones(phi: Array, trees: int) -> Array:
-    """Features n × T m as n × T × m + 1, the last of them 1."""
-    apart = phi.reshape(len(phi), trees, -1)
-    return np.concatenate([apart, np.ones_like(apart[:, :, :1])], axis=2)
-
-
 def shares(cuts: Array, widths: Array, z: Array) -> Shares:
-    """The parts of rows by their z, n × T × at least D."""
-    n, trees = z.shape[:2]
-    depth = (cuts.shape[1] + 1).bit_length() - 1
-    rows, tree = (each.ravel() for each in np.indices((n, trees)))
-    node, share = np.zeros(len(rows), np.intp), np.ones(len(rows))
+    """The parts of one partition that rows belong to, by their z, n × at least D."""
+    depth = (len(cuts) + 1).bit_length() - 1
+    rows, node, share = np.arange(len(z)), np.zeros(len(z), np.intp), np.ones(len(z))
     for level in range(depth):
-        upper = _hand_over((z[rows, tree, level] - cuts[tree, node]) / widths[tree, node])
+        upper = _hand_over((z[rows, level] - cuts[node]) / widths[node])
         low, high = np.flatnonzero(upper < 1), np.flatnonzero(upper > 0)
-        both = np.concatenate([low, high])
         share = np.concatenate([share[low] * (1 - upper[low]), share[high] * upper[high]])
         node = np.concatenate([2 * node[low] + 1, 2 * node[high] + 2])
-        rows, tree = rows[both], tree[both]
-    return Shares(rows, tree, node - cuts.shape[1], share)
+        rows = rows[np.concatenate([low, high])]
+    return Shares(rows, node - len(cuts), share)
 
 
-def by_part(at: Shares) -> Iterator[tuple[int, int, Array, Array]]:
-    """Partition and part, the rows that belong to it, and their shares."""
-    order = np.lexsort((at.parts, at.trees))
-    trees, parts = at.trees[order], at.parts[order]
-    ends = np.flatnonzero(np.append((np.diff(trees) != 0) | (np.diff(parts) != 0), True)) + 1
+def by_part(at: Shares) -> Iterator[tuple[int, Array, Array]]:
+    """Each part, the rows that belong to it, and their shares."""
+    order = np.argsort(at.parts, kind="stable")
+    parts = at.parts[order]
+    ends = np.flatnonzero(np.append(np.diff(parts) != 0, True)) + 1
     for start, end in zip(np.append(0, ends[:-1]), ends):
         some = order[start:end]
-        yield int(trees[start]), int(parts[start]), at.rows[some], at.share[some]
-
-
-def _inward(cuts: Array, widths: Array, z: Array) -> Callable[..., Array]:
-    """The derivative of shares in the z of the cuts: of some rows, for a partition and a part."""
-    depth = (cuts.shape[1] + 1).bit_length() - 1
-
-    def found(rows: Array, tree: int, part: int) -> Array:
-        sides, slopes = np.ones((2, len(rows), depth))
-        node = 0
-        for level in range(depth):
-            upper = part >> (depth - 1 - level) & 1
-            place = (z[rows, tree, level] - cuts[tree, node]) / widths[tree, node]
-            share, at = _hand_over(place), np.clip(place, -1, 1)
-            sides[:, level] = share if upper else 1 - share
-            slopes[:, level] = (2 * upper - 1) * 0.75 * (1 - at * at) / widths[tree, node]
-            node = 2 * node + 1 + upper
-        others = [np.delete(sides, level, 1).prod(axis=1) for level in range(depth)]
-        return slopes * np.stack(others, axis=1)
-
-    return found
+        yield int(parts[start]), at.rows[some], at.share[some]
 
 
 def _hand_over(place: Array) -> Array:

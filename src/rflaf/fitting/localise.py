@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from rflaf import fused, rules
+from rflaf import rules
 from rflaf.fitting.layers import FittedLayer
-from rflaf.fitting.local import Local, by_part, cut_rows, shares, with_ones
+from rflaf.fitting.local import Local, by_part, cut_rows, shares
 from rflaf.fitting.members import Member, teams_of
 from rflaf.fitting.task import Task, means_folds
 from rflaf.runtime.progress import Progress
 from rflaf.runtime.threads import parallel
-from rflaf.solvers.features import project
+from rflaf.solvers.features import features, project
 
 Array = NDArray[Any]
 Locals = tuple[Local, ...]
@@ -119,7 +119,7 @@ def _plans(
 def _of_penalty(model: Local, number: int, outputs: int) -> Local:
     """One of the penalties, where the weights for several are side by side."""
     at = slice(number * outputs, (number + 1) * outputs)
-    return replace(model, coef=np.ascontiguousarray(model.coef[..., at]), unit=model.unit[at])
+    return replace(model, coef=np.ascontiguousarray(model.coef[:, :, at]), unit=model.unit[at])
 
 
 def _choose(
@@ -134,9 +134,9 @@ def _choose(
     for judge, models in zip(judges, tried):
         inside = np.flatnonzero(task.fold == judge.layer.fold)
         inputs = judge.layer.inputs(sample.x[inside])
-        total = sum((each.scores(judge.layer, inputs) for each in models), np.zeros(1))
         if not models:
             return None
+        total = replace(judge, local=models).local_scores(inputs)
         scores.append(judge.scores_of(inputs))
         more.append(total.reshape(len(inside), -1, loss.outputs))
         at.append(inside)
@@ -189,10 +189,10 @@ class _Rows:
         for depth in sorted({plan.depth for plan in plans}):
             same = [i for i, plan in enumerate(plans) if plan.depth == depth]
             cuts, widths, coef = (np.stack(each) for each in zip(*(grown[i] for i in same)))
-            unit = np.abs(coef).max(axis=(0, 1, 2))
-            unit = np.where(unit > 0, unit, 1.0)
+            unit = np.abs(coef).max(axis=(0, 1, 3))
+            unit = np.where(unit > 0, unit, 1.0)[:, None]
             columns = np.stack([plans[i].columns for i in same])
-            model = Local(columns, cuts, widths, (coef / unit).astype(np.float32), unit)
+            model = Local(columns, cuts, widths, (coef / unit).astype(np.float32), unit[:, 0])
             found.append(model.times(len(same) / len(plans)))
         return tuple(found)
 
@@ -202,21 +202,20 @@ class _Rows:
         """A partition: its cuts, their widths, and the output weights of its parts."""
         z = project(self.inputs, np.ascontiguousarray(self.layer.components[:, columns]))
         cuts, widths = cut_rows(z[:, :depth], self.own_weights, depth)
-        at = shares(cuts[None], widths[None], z[:, None])
-        phi = with_ones(fused.apply(self.layer.sigma, z, out=z), 1)[:, 0]
-        squares = np.einsum("nm,nm->n", phi, phi, dtype=np.float64) - 1
+        at = shares(cuts, widths, z)
+        phi = features(self.layer.sigma, z, float(self.intercept))
+        squares = np.einsum("nm,nm->n", phi, phi, dtype=np.float64) - self.intercept
         unit = np.sqrt(np.average(squares, weights=self.own_weights))
         unit = unit if unit > 0 else 1.0
-        phi[:, -1] *= self.intercept
         count, width, outputs = len(cuts) + 1, phi.shape[1], self.left.shape[1]
         row = self.weights.sum() / (count * size)  # what a row counts for, or a little more
-        coef = np.zeros((count, width, len(penalties) * outputs))
-        for _, part, rows, share in by_part(at):
+        coef = np.zeros((count, len(penalties) * outputs, width))
+        for part, rows, share in by_part(at):
             root = np.sqrt(self.weights[rows] * share)[:, None]
             shared = phi[rows] * (root / unit)
             gram, moment = blas.dsyrk(1.0, shared.T), shared.T @ (root * self.left[rows])
             for k, alpha in enumerate(penalties):
                 _, own, failed = lapack.dposv(gram + alpha * row * np.eye(width), moment)
                 if not failed and np.isfinite(own).all():  # or the part adds nothing
-                    coef[part, :, k * outputs : (k + 1) * outputs] = own / unit
+                    coef[part, k * outputs : (k + 1) * outputs] = own.T / unit
         return cuts, widths, coef

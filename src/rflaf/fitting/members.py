@@ -18,8 +18,11 @@ from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.local import Local
 from rflaf.fitting.task import Task
 from rflaf.runtime.cached import computed_once
+from rflaf.solvers.features import Projector
 
 Array = NDArray[Any]
+
+_CHUNK = 1 << 18  # elements of Z at once, which stay in the cache
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,26 @@ class Member:
         unit, readout = self._readout
         with np.errstate(over="ignore", invalid="ignore"):
             scores = np.asarray(readout(inputs), np.float64) * unit + self.intercept
-            for local in self.local:
-                scores += local.scores(self.layer, inputs)
+            if self.local:
+                scores += self.local_scores(inputs)
         return scores
+
+    def local_scores(self, inputs: Any) -> Array:
+        """The scores of local models alone, for inputs in the layer's form."""
+        layer, scores = self.layer, np.zeros((inputs.shape[0], len(self.local[0].unit)))
+
+        def task(rows: slice) -> None:
+            for local, project in zip(self.local, self.projectors):
+                scores[rows] += local.scores(layer, project(inputs[rows]))
+
+        fused.for_each(task, fused.split_rows((len(scores), self.local[0].columns.size), _CHUNK))
+        return scores
+
+    @computed_once
+    def projectors(self) -> list[Projector]:
+        """What gives the z of each local model."""
+        components = self.layer.components
+        return [Projector(components[:, local.columns.ravel()]) for local in self.local]
 
     @computed_once
     def _readout(self) -> tuple[Array, fused.Readout]:

@@ -17,6 +17,7 @@ from rflaf.fused.gradients import (
     tables_frame,
 )
 from rflaf.fused.held_out import Gradients, HeldOut, HeldOutRows
+from rflaf.fused.part_models import PartModels, part_scores, part_slopes
 from rflaf.fused.powers import adjoint_powers, evaluate_powers
 from rflaf.fused.products import slopes, times, transposed_times
 from rflaf.fused.spline_sums import combine_splines, spline_gradients
@@ -41,6 +42,7 @@ __all__ = [
     "HeldOut",
     "HeldOutRows",
     "Layout",
+    "PartModels",
     "Readout",
     "Sigma",
     "Table",
@@ -57,6 +59,8 @@ __all__ = [
     "compile_activation",
     "evaluate_powers",
     "for_each",
+    "part_scores",
+    "part_slopes",
     "predict",
     "predict_inputs",
     "readout_sums",

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from rflaf.fused.jit_cache import ForgivingCache, NoCache, uninterrupted
-from rflaf.fused.jit_memory import clear, upstream_run, zeros
+from rflaf.fused.jit_memory import clear, dot_run, upstream_run, zeros
 from rflaf.fused.jit_vectors import (
     both_run,
     continue_tails,
@@ -72,11 +72,7 @@ def _gradient_run(rows, t, count, cells, frame, g, gi, moments, out, o):
 @inlined
 def _dot_run(scratch, count, right, width, j, total):
     for c in range(total.size):
-        row = right[c * width + j :]
-        s = scratch.dtype.type(0)
-        for k in range(count):
-            s += scratch[k] * row[k]
-        total[c] += s
+        total[c] += dot_run(scratch, 0, right, c * width + j, count)
 
 
 # ---- kernels ------------------------------------------------------------------------------------

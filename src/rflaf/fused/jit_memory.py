@@ -112,3 +112,23 @@ def upstream_run(typing, dense, i, left, r, right, width, j, count, g):
 
     number = types.intp
     return types.void(dense, number, left, number, right, number, number, number, g), code
+
+
+@intrinsic
+def dot_run(typing, x, i, y, j, count):
+    """The sum of x[i + k] y[j + k] over k < count, in the precision of x."""
+
+    def code(context, builder, signature, args):
+        total = cgutils.alloca_once_value(builder, context.get_constant(x.dtype, 0))
+        flags = ("contract", "nsz", "reassoc")
+        with cgutils.for_range(builder, args[4]) as loop:
+            pair = []
+            for kind, array, start in ((x, args[0], args[1]), (y, args[2], args[3])):
+                data = context.make_array(kind)(context, builder, array).data
+                number = builder.load(builder.gep(data, [builder.add(start, loop.index)]))
+                pair.append(context.cast(builder, number, kind.dtype, x.dtype))
+            term = builder.fmul(*pair, flags=flags)
+            builder.store(builder.fadd(builder.load(total), term, flags=flags), total)
+        return builder.load(total)
+
+    return x.dtype(x, types.intp, y, types.intp, types.intp), code

@@ -18,6 +18,7 @@ from rflaf.fused.table import Array, Float64, Sigma
 if TYPE_CHECKING:
     from rflaf.fused.binned import Bins
     from rflaf.fused.gradients import Tables
+    from rflaf.fused.part_models import PartModels
     from rflaf.fused.products import Loss
 
 
@@ -235,6 +236,58 @@ def _splines(x: Array, low: float, spacing: float, pieces: Array, c: Array, orde
     place = (np.asarray(x, np.float64)[..., None] - low) / spacing + degree - np.arange(c.shape[1])
     found = spline(place) if order == 0 else spline.derivative()(place)
     return np.where(np.isnan(found) & ~np.isnan(place), 0.0, found)
+
+
+# ---- part_models --------------------------------------------------------------------------------
+
+
+def part_scores(partitions: PartModels, sigma: Sigma, z: Array) -> Float64:
+    """sum over partitions t and parts p of share_ntp (phi_nt · v_tp + b_tp), n × C."""
+    phi, v = _apart(partitions, apply(sigma, z)), partitions.coef
+    share = np.prod(_sides(partitions, z)[0], axis=0)
+    scores = np.einsum("ntp,ntm,tpcm->nc", share, phi, v[..., :-1], optimize=True)
+    return np.asarray(scores + np.einsum("ntp,tpc->nc", share, v[..., -1]))
+
+
+def part_slopes(partitions: PartModels, sigma: Sigma, z: Array, step: Any = 0) -> Float64:
+    """The derivative of the scores in Z, n × C × T m.
+
+    With a `step`, sides of cuts have their mean over it, and their mean slope.
+    """
+    step = np.broadcast_to(np.asarray(step, np.float64), z.shape)
+    before, after = (_sides(partitions, z + sign * step / 2)[0] for sign in (-1, 1))
+    sides, slopes = (before + after) / 2, _sides(partitions, z)[1]
+    steep, v = _apart(partitions, slope(sigma, z, np.ones(z.shape))), partitions.coef
+    share = np.prod(sides, axis=0)
+    found = np.einsum("ntp,ntm,tpcm->nctm", share, steep, v[..., :-1], optimize=True)
+    phi = _apart(partitions, apply(sigma, z))
+    inner = np.einsum("ntm,tpcm->nctp", phi, v[..., :-1]) + np.moveaxis(v[..., -1], 2, 0)
+    for level in range(len(sides)):
+        way = np.broadcast_to(_apart(partitions, step)[:, :, [level]], share.shape)
+        turned = np.divide(after[level] - before[level], way, out=slopes[level], where=way != 0)
+        others = np.prod(np.delete(sides, level, axis=0), axis=0)
+        found[..., level] += np.einsum("ntp,nctp->nct", turned * others, inner)
+    return found.reshape(len(z), v.shape[2], z.shape[1])
+
+
+def _apart(partitions: PartModels, matrix: Array) -> Float64:
+    trees = len(partitions.cuts)
+    return matrix.astype(np.float64).reshape(len(matrix), trees, matrix.shape[1] // trees)
+
+
+def _sides(partitions: PartModels, z: Array) -> tuple[Float64, Float64]:
+    """The share that the cut of each level leaves each part, D × n × T × 2^D, and its slope."""
+    cuts, widths, coef = partitions
+    parts, depth = np.arange(coef.shape[1]), coef.shape[1].bit_length() - 1
+    sides, slopes = np.zeros((2, depth, len(z), *coef.shape[:2]))
+    for level in range(depth):
+        node, upper = 2**level - 1 + (parts >> depth - level), parts >> depth - 1 - level & 1
+        place = (_apart(partitions, z)[:, :, [level]] - cuts[:, node]) / widths[:, node]
+        at = np.clip(np.nan_to_num(place, nan=0.0), -1, 1) / 2 + 0.5
+        share = at**2 * (3 - 2 * at)
+        sides[level] = np.where(upper, share, 1 - share)
+        slopes[level] = (2 * upper - 1) * 3 * at * (1 - at) / widths[:, node]
+    return sides, slopes
 
 
 # ---- powers -------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from rflaf.solvers.linalg import factorise, whiten
 
 Array = NDArray[Any]
 _FEW = 100  # rows whose span is found by singular values
+_TILE, _FEW_INPUTS = 16, 32  # rows of a product with up to so many inputs, as for predictions
 _SHARED = 1 << 20  # elements of Z from which on threads share a product
 
 
@@ -98,6 +99,31 @@ def project(x: Any, w: Array, out: Array | None = None) -> Array:
 
     for_each(task, _halves(len(x), z.size))
     return z
+
+
+class Projector:
+    """`project` for one W and rows of one kind, with all that does not depend on them done once.
+
+    With few inputs a row's Z does not depend on the rows beside it: BLAS, which may round by their
+    number, always gets as many.
+    """
+
+    def __init__(self, w: Array) -> None:
+        self.w = np.ascontiguousarray(w)
+        self._tables: Any = None
+
+    def __call__(self, x: Any) -> Array:
+        """X W, n × M."""
+        if isinstance(x, BinnedMatrix):
+            if self._tables is None:
+                self._tables = x.tables(self.w)
+            return x.project(self._tables)
+        if sparse.issparse(x) or x.shape[1] > _FEW_INPUTS:
+            return project(x, self.w)
+        tiles = np.zeros((-(-len(x) // _TILE), _TILE, x.shape[1]), x.dtype)
+        tiles.reshape(-1, x.shape[1])[: len(x)] = x
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.matmul(tiles, self.w).reshape(-1, self.w.shape[1])[: len(x)]
 
 
 def _copied(z: Array, out: Array | None) -> Array:
