@@ -221,7 +221,7 @@ class InspectionMixin(BaseEstimator):
         Scores are those of `explain`. Non-numeric columns of a frame have NaN. For a missing value
         it is the derivative at the median. At the kinks of ranks and bins it is one-sided. Outside
         the training range it is the slope of the line that continues the model, and 0 where the
-        score has reached its bounds.
+        score has reached its bounds. With `monotonic_cst` it is that of the constrained score.
 
         Examples
         --------
@@ -233,8 +233,6 @@ class InspectionMixin(BaseEstimator):
         [[2.0, -1.0]]
         """
         check_is_fitted(self)
-        if self.outside_.monotone is not None:
-            raise ValueError("gradient cannot be combined with 'monotonic_cst'.")
         with use_threads(self.n_jobs):
             found = [
                 attribution.gradient(self.members_, self.outside_, as_array(x))

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from rflaf import fused
 from rflaf.fitting.layers import FittedLayer
-from rflaf.fitting.members import InputsOnce, Member, mixed_scores
+from rflaf.fitting.members import InputsOnce, Member
 from rflaf.fitting.outside import Outside, held_between
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import as_array, project
@@ -181,23 +181,11 @@ def _quotients(here: _Activated, others: _Activated, k: int, near: float) -> Arr
 
 def gradient(members: list[Member], outside: Outside, x: Array) -> Array:
     """The derivative of the scores in each input, n × d × C; 0 where bounds hold the score."""
-    inner = held_between(x, outside.ends)
-    found = np.zeros((*x.shape, members[0].coef.shape[1]))
-    for member in members:
-        layer = member.layer
-        unit, v = _output_weights(member)
-        group, size = _group(layer.origin, x.shape[1]), _block_rows(layer.components)
-        for start in range(0, len(x), size):
-            rows = slice(start, start + size)
-            some = inner[rows] if layer.means is None else layer.means(inner[rows])
-            inputs = layer.inputs(inner[rows])
-            slopes = _activated(layer, inputs).slopes
-            steps = layer.form.derivative(some)
-            inward = unit * np.stack([(slopes * each) @ layer.components.T for each in v.T], axis=2)
-            for local, own in zip(member.local, member.projectors):
-                inward += np.moveaxis(local.slopes(layer, own(inputs)) @ own.w.T, 1, 2)
-            for c in range(len(unit)):
-                found[rows, :, c] += member.weight * ((inward[:, :, c] * steps) @ group)
+    inner, monotone = held_between(x, outside.ends), outside.monotone
+    if monotone is None:
+        found = mixed_slopes(members, inner)
+    else:
+        found = monotone.slopes(members, inner, mixed_slopes)
     if inner is x:
         return found
     below, above = outside.beyond(x, inner)
@@ -206,10 +194,30 @@ def gradient(members: list[Member], outside: Outside, x: Array) -> Array:
     down, up = ((apart > 0) & (apart < reach) for apart, reach in pairs)
     low, high = outside.slopes / outside.unit[:, None]
     found += up[:, :, None] * high - down[:, :, None] * low
-    free = mixed_scores(members, inner) + outside.lines(x, inner).sum(axis=1)
+    free = outside.inner_scores(members, inner) + outside.lines(x, inner).sum(axis=1)
     held = (free < outside.bounds[0]) | (free > outside.bounds[1])
     held &= (below + above).any(axis=1, keepdims=True)
     return np.where(held[:, None], 0.0, found)
+
+
+def mixed_slopes(members: list[Member], x: Array) -> Array:
+    """The derivative of the members' mixed scores in each input, n × d × C."""
+    found = np.zeros((*x.shape, members[0].coef.shape[1]))
+    for member in members:
+        layer = member.layer
+        unit, v = _output_weights(member)
+        group, size = _group(layer.origin, x.shape[1]), _block_rows(layer.components)
+        for start in range(0, len(x), size):
+            rows = slice(start, start + size)
+            some = x[rows] if layer.means is None else layer.means(x[rows])
+            inputs = layer.inputs(x[rows])
+            slopes, steps = _activated(layer, inputs).slopes, layer.form.derivative(some)
+            inward = unit * np.stack([(slopes * each) @ layer.components.T for each in v.T], axis=2)
+            for local, own in zip(member.local, member.projectors):
+                inward += np.moveaxis(local.slopes(layer, own(inputs)) @ own.w.T, 1, 2)
+            for c in range(len(unit)):
+                found[rows, :, c] += member.weight * ((inward[:, :, c] * steps) @ group)
+    return found
 
 
 def _output_weights(member: Member) -> tuple[Array, Array]:

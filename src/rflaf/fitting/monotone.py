@@ -30,6 +30,8 @@ from rflaf.solvers.features import as_array
 Array = NDArray[Any]
 
 _BLOCK = 1 << 15  # rows that members are asked for at once
+_NUMBERS = 1 << 22  # of their slopes at once
+_EQUAL = 1e-9  # of their range: scores that differ by rounding alone
 _PLACES, _ROWS = 65, 200  # of a column's mean effect
 
 
@@ -63,6 +65,15 @@ class Axis:
         )
         return below, np.clip((height - start) / (end - start), 0, 1)
 
+    def steepness(self, values: Array, below: Array) -> Array:
+        """The derivative of that part in the values; 0 beyond the first and the last knot."""
+        piece = np.searchsorted(self.places, values, "right") - 1
+        piece = np.clip(piece, 0, len(self.places) - 2)
+        slopes = np.diff(self.heights) / np.diff(self.places)
+        ways = np.diff(np.interp(self.knots, self.places, self.heights))
+        inside = (values >= self.knots[0]) & (values <= self.knots[-1])
+        return np.where(inside, slopes[piece] / ways[below], 0.0)
+
 
 @dataclass(frozen=True)
 class Monotone:
@@ -86,12 +97,49 @@ class Monotone:
         grids = np.meshgrid(*(axis.knots for axis in self.axes), indexing="ij")
         return np.stack([grid.ravel() for grid in grids], axis=1)
 
-    def _block(self, members: list[Member], x: Array) -> Array:
+    def slopes(
+        self, members: list[Member], x: Array, slopes_of: Callable[[list[Member], Array], Array]
+    ) -> Array:
+        """The derivative of `scores` in each input, n × d × C; `slopes_of` is that of members.
+
+        Scores that isotonic regression has made equal are means, and so are their derivatives.
+        """
+        size = max(1, min(_BLOCK, _NUMBERS // x.shape[1]) // prod(self.shape))
+        blocks = [x[start : start + size] for start in range(0, len(x), size)]
+        return np.concatenate([self._block_slopes(members, rows, slopes_of) for rows in blocks])
+
+    def _block_slopes(self, members: list[Member], x: Array, slopes_of: Any) -> Array:
+        asked, lattice = self._asked(x), (len(x), *self.shape)
+        scores = mixed_scores(members, asked).reshape(*lattice, -1)
+        slopes = slopes_of(members, asked).swapaxes(1, 2).reshape(*scores.shape, -1)
+        slopes[..., [axis.column for axis in self.axes]] = 0  # the lattice has its own values there
+        for number, axis in enumerate(self.axes):
+            scores = isotonic(scores, axis.weights, number + 1, axis.sign)
+            slopes = _pooled(slopes, scores, axis.weights, number + 1)
+        rows = np.arange(len(x))
+        for axis in self.axes:
+            values = x[:, axis.column].astype(np.float64)
+            below, part = axis.between(values)
+            low, rise = scores[rows, below], scores[rows, below + 1] - scores[rows, below]
+            part, steep = (
+                each.reshape(-1, *[1] * (low.ndim - 1))
+                for each in (part, axis.steepness(values, below))
+            )
+            start, end = slopes[rows, below], slopes[rows, below + 1]
+            slopes = start + part[..., None] * (end - start)
+            slopes[..., axis.column] += steep * rise
+            scores = low + part * rise
+        return np.asarray(slopes.swapaxes(1, 2))
+
+    def _asked(self, x: Array) -> Array:
+        """Each row at all points of the lattice."""
         points = self.lattice()
         asked = np.repeat(x[:, None], len(points), axis=1)
         asked[:, :, [axis.column for axis in self.axes]] = points
-        scores = mixed_scores(members, asked.reshape(-1, x.shape[1]))
-        scores = scores.reshape(len(x), *self.shape, -1)
+        return asked.reshape(-1, x.shape[1])
+
+    def _block(self, members: list[Member], x: Array) -> Array:
+        scores = mixed_scores(members, self._asked(x)).reshape(len(x), *self.shape, -1)
         for number, axis in enumerate(self.axes):
             scores = isotonic(scores, axis.weights, number + 1, axis.sign)
         rows = np.arange(len(x))
@@ -148,6 +196,17 @@ def isotonic(values: Array, weights: Array, axis: int, sign: int) -> Array:
         least = np.minimum.accumulate(means[..., ::-1], axis=-1)[..., ::-1]
         np.maximum(best[..., a:], least, out=best[..., a:])
     return np.moveaxis(best, -1, axis)
+
+
+def _pooled(slopes: Array, values: Array, weights: Array, axis: int) -> Array:
+    """Slopes, with one more axis than `values`, averaged where those are equal along an axis."""
+    lines = np.moveaxis(values, axis, -1)
+    apart = np.diff(lines, axis=-1, prepend=lines[..., :1])
+    equal = _EQUAL * np.ptp(lines, axis=-1, keepdims=True)
+    group = np.cumsum(np.abs(apart) > equal, axis=-1)
+    share = weights * (group[..., :, None] == group[..., None, :])
+    share /= share.sum(axis=-1, keepdims=True)
+    return np.moveaxis(share @ np.moveaxis(slopes, axis, -2), -2, axis)
 
 
 def wanted_signs(settings: FitSettings, sample: Sample, loss: Loss) -> Array | None:

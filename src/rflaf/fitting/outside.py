@@ -66,9 +66,13 @@ class Outside:
         """The scores of the model, n × C."""
         x = self._comparable(x)
         inner = held_between(x, self.ends)
-        asked = mixed_scores if self.monotone is None else self.monotone.scores
-        scores = asked(members, inner)
+        scores = self.inner_scores(members, inner)
         return scores if inner is x else self.continued(scores, x, inner)
+
+    def inner_scores(self, members: list[Member], inner: Any) -> Array:
+        """The same for rows between the ends."""
+        asked = mixed_scores if self.monotone is None else self.monotone.scores
+        return asked(members, inner)
 
     def continued(self, scores: Array, x: Any, inner: Any) -> Array:
         """Scores at the nearest rows between the ends, taken on to the rows themselves."""
