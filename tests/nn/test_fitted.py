@@ -179,12 +179,32 @@ def test_export_and_compile():
     torch.testing.assert_close(compiled(X), expected, rtol=0, atol=1e-5)
 
 
-def test_float32_inputs_and_modules_in_double_precision():
-    model = regressor(input_form="raw")
-    x = torch.tensor(data()[0], dtype=torch.float32)
-    assert model.to_torch()(x).dtype == torch.float32
-    double = model.to_torch().double()(x.double()).detach().numpy()
-    np.testing.assert_allclose(double, model.predict(x.numpy()), rtol=0, atol=1e-4)
+@cache
+def local():
+    """A model with local models."""
+    X = np.random.default_rng(7).uniform(-1, 1, (500, 2))
+    y = np.sign(np.sin(9 * X[:, 0]) * np.sin(7 * X[:, 1]))
+    model = RFLAFRegressor(**SMALL, n_members=1, input_form="bins").fit(X, y)
+    assert model.members_[0].local
+    return model, X
+
+
+@pytest.mark.parametrize(
+    ("dtype", "far"), [(torch.float32, 1e-5), (torch.float64, 1e-5), (torch.float16, 0.01)]
+)
+@pytest.mark.parametrize("made", [lambda: (regressor(input_form="raw"), data()[0]), local])
+def test_inputs_and_modules_of_any_precision(made, dtype, far):
+    model, X = made()
+    expected = model.predict(X)
+    module = model.to_torch()
+    assert module.to(dtype) is module
+    assert all(p.dtype == dtype for name, p in module.named_parameters() if ".member_" in name)
+    for given in (torch.float32, torch.float64):
+        found = module(torch.tensor(X, dtype=given))
+        assert found.dtype == given
+        assert np.abs(found.detach().numpy() - expected).max() < far * np.abs(expected).max()
+    found.sum().backward()
+    assert module.steps.member_0.V.grad.dtype == dtype
 
 
 def test_an_operator_that_is_not_known_is_named():

@@ -253,8 +253,8 @@ class InspectionMixin(BaseEstimator):
 
         The parameters of each member are the output weights `V`, their `bias`, the coefficients of
         the activation, and `W`, which is frozen until you call `requires_grad_`. Local models stay
-        as they were fitted: `local_models=False` gives a module that is trained as a whole. Needs
-        PyTorch.
+        as they were fitted: `local_models=False` gives a module that is trained as a whole.
+        `.float()` and `.double()` change the precision of the parameters only. Needs PyTorch.
 
         Examples
         --------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import deepcopy
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,23 @@ class FittedModule(nn.Module):
         """
         result: Tensor = self.steps(x)[0]
         return result.to(x.dtype)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> FittedModule:
+        """`to`, `float`, `cuda` …: what can be trained changes its precision, constants do not.
+
+        In float32 values could change sides at an edge of bins, or at a cut of local models.
+        """
+        before = {name: tensor.data for name, tensor in self._constants()}
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]  # PyTorch gives none
+        for name, tensor in self._constants():
+            if tensor.dtype != before[name].dtype:
+                tensor.data = before[name].to(tensor.device)
+        return self
+
+    def _constants(self) -> Iterator[tuple[str, Tensor]]:
+        for name, tensor in chain(self.steps.named_buffers(), self.steps.named_parameters()):
+            if not name.startswith("member_") or name.endswith(".unit"):
+                yield name, tensor
 
 
 class MemberNetwork(TwoLayerNetwork):
