@@ -191,7 +191,7 @@ class BaseRFLAF(InspectionMixin):
         if isinstance(self.activation, str) and self.activation in FIXED_ACTIVATIONS:
             return Fixed.with_phase(self.activation, *self.grid), np.ones(1)
         if isinstance(self.activation, str):
-            check_basis(self.n_basis)
+            check_basis(self.activation, self.n_basis)
         basis = get_basis(self.activation, self.n_basis, (self.grid[0], self.grid[1]))
         return basis, None if basis.learnable else np.ones(1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from scipy import sparse
@@ -9,8 +10,10 @@ from scipy import sparse
 from rflaf import rules
 from rflaf.fitting.settings import FitSettings
 from rflaf.rows import Sample
+from rflaf.runtime.callers import caller_level
 from rflaf.runtime.memory import free_bytes, gigabytes, physical_bytes
 
+_MOST_POWERS = 10  # more of them explode just outside the grid
 _SAMPLE_NUMBERS = 1 << 28  # of the sample that layers are learned on, at most,
 _LEAST_SAMPLE = 1000  # and at least this many rows
 _BLOCK_NUMBERS = 1 << 23  # inputs or features of a block of rows
@@ -80,8 +83,17 @@ def check_projection(d: int, m: int) -> None:
         )
 
 
-def check_basis(n_basis: int) -> None:
+def check_basis(name: str, n_basis: int) -> None:
     """A function is fitted in the basis, at 16 points for each of its functions."""
+    if name == "polynomial" and n_basis > _MOST_POWERS:
+        warnings.warn(
+            f"activation='polynomial' with n_basis={n_basis} rarely learns anything: high powers "
+            "are huge where projected inputs lie outside the grid, and may overflow. Use "
+            "activation='chebyshev', the same polynomials on the grid, or fewer powers, as "
+            "n_basis=6.",
+            UserWarning,
+            stacklevel=caller_level(),
+        )
     needed, free = 400 * n_basis**2, free_bytes()
     if needed > free:
         raise MemoryError(

@@ -30,7 +30,7 @@ def check_finite(number: float) -> None:
     if not np.isfinite(number):
         raise FeatureOverflow(
             "The features overflow: the activation is too large on some rows, as high powers are. "
-            "Take another basis, such as Chebyshev polynomials, or fewer powers."
+            "Use activation='chebyshev' in place of 'polynomial', or fewer powers (n_basis=6)."
         )
 
 

@@ -183,7 +183,7 @@ class PlainHeldOut:
             self._gram, self._right = self._phi[0].T @ weighted, weighted.T @ fit.y
         trace = float(np.trace(self._gram))
         # the model will compute them in the precision of Z, where they would overflow sooner
-        self.trace = trace if trace < np.finfo(fit.z.dtype).max else np.inf
+        self.trace = trace if trace < float(np.finfo(fit.z.dtype).max) else np.inf
 
     def loss(self, alpha: float) -> float:
         """J for a penalty; infinite where the features overflow."""

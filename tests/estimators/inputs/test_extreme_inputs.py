@@ -1,5 +1,7 @@
 """Odd and extreme inputs give finite predictions."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -114,12 +116,22 @@ def test_never_a_nan_however_far(activation, scale, rows):
             assert np.isfinite(prediction).all()
 
 
-def test_a_basis_of_high_powers(rows):
-    X, y = rows
-    try:
-        assert_finite(regressor(activation="polynomial", n_basis=32).fit(X, y), X)
-    except ValueError as error:
-        assert "polynomial" in str(error).lower()  # noqa: PT017
+def test_a_basis_of_high_powers_says_what_to_do():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((300, 4))
+    y = np.sin(X @ rng.standard_normal(4))
+    model = regressor(activation="polynomial", n_basis=32, max_iter=60, n_members=2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            assert_finite(model.fit(X, y), X)
+        except ValueError as error:
+            assert "Use activation='chebyshev'" in str(error)  # noqa: PT017
+    (warning,) = caught
+    assert "the same polynomials on the grid, or fewer powers" in str(warning.message)
+    assert warning.filename == __file__
+    few = regressor(activation="polynomial", n_basis=6, max_iter=60, n_members=2).fit(X, y)
+    assert few.oof_score_ > 0.3
 
 
 @MAKERS
