@@ -53,7 +53,7 @@ def data():
 def regressor(activation="rbf", targets=1, **parameters):
     X, y = data()
     y = y if targets == 1 else np.column_stack([y, 100 * y**2, X[:, 0]])
-    return RFLAFRegressor(activation=activation, n_basis=9, **SMALL, **parameters).fit(X, y)
+    return RFLAFRegressor(activation=activation, n_basis=8, **SMALL, **parameters).fit(X, y)
 
 
 def with_members(model, change):
@@ -90,4 +90,4 @@ def classifier(kind="integers", **parameters):
         "unsigned": np.array([1, 2], dtype=np.uint8),
     }[kind]
     level = np.searchsorted(np.quantile(y, np.arange(1, len(classes)) / len(classes)), y)
-    return RFLAFClassifier(n_basis=9, **SMALL, **parameters).fit(X, classes[level])
+    return RFLAFClassifier(n_basis=8, **SMALL, **parameters).fit(X, classes[level])

@@ -52,7 +52,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         odd functions; `rflaf.bases.Fixed("cos")` has none.
     n_basis : int
         Number of basis functions, N, if `activation` is a name. The cost does not depend on it. Of
-        "polynomial" more than 10 are hardly ever useful, with a warning: "chebyshev" has no limit.
+        "polynomial" more than 8 are hardly ever useful, with a warning: "chebyshev" has no limit.
     grid : (float, float)
         Interval of the basis. At the start nearly all projected inputs lie inside [-2, 2].
     metric : {"auto", "full", "diagonal", "none"}
