@@ -2,6 +2,7 @@
 
 import datetime
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -120,9 +121,28 @@ def test_effects_are_those_of_the_model():
     assert step.at.tolist() == ["x", "y"]
     assert step.counts.tolist() == X["b"].value_counts()[["x", "y"]].tolist()
     assert step.mean[0, 0] - step.mean[1, 0] == pytest.approx(5)
+    assert slope.spread is None  # it has no members
     same = X.assign(b="x")
     assert effect_of(subject, Evidence("rows", GivenRows(same, "X"), np.arange(150),
                                        evidence.y, evidence.predicted), 1, "b") is None  # fmt: skip
+
+
+def test_effects_have_a_band_between_members():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (120, 2))
+    model = RFLAFRegressor(30, n_members=3, input_form="raw", max_iter=3, random_state=0)
+    subject = Subject(model.fit(X, X[:, 0] ** 2))
+    evidence = on_test_rows(subject, X, X[:, 0] ** 2)
+    effect = effect_of(subject, evidence, 0, "a")
+    alone = np.stack(subject.member_outputs(X))
+    weights = [member.weight for member in model.members_]
+    np.testing.assert_allclose(np.average(alone, axis=0, weights=weights)[:, 0], model.predict(X))
+    assert len(model.members_) == 3
+    assert effect.spread.shape == effect.mean.shape
+    assert 0 < effect.spread.max() < 0.5 * np.ptp(effect.mean)
+    model.members_ = [replace(member, layer=model.members_[0].layer, coef=model.members_[0].coef,
+                              local=()) for member in model.members_]  # fmt: skip
+    assert effect_of(subject, evidence, 0, "a").spread.max() < 1e-9  # intercepts do not count
 
 
 @pytest.mark.parametrize("classes", [None, 2])

@@ -20,6 +20,7 @@ Array = NDArray[Any]
 MOST_COLUMNS = 9
 MOST_OUTPUTS = 5  # that one chart has lines for
 _ROWS = 200  # that predictions are averaged over
+_MEMBER_ROWS = 50  # for each member
 _STEPS = 25  # values of a number
 _MOST_LEVELS = 12
 _BINS = 30
@@ -35,6 +36,9 @@ class Effect:
     at : array of k
         The values: floats, or strings.
     mean : array, k × C
+    spread : array, k × C, optional
+        Standard deviation of the mean between the members of the model, each compared with its own
+        mean over the values.
     counts : array of k, optional
         Rows that have each value, for a column that is shown by its values.
     others : int
@@ -46,6 +50,7 @@ class Effect:
     mean: Array
     counts: Array | None = None
     others: int = 0
+    spread: Array | None = None
 
 
 def effect_of(subject: Subject, evidence: Evidence, j: int, name: str) -> Effect | None:
@@ -70,8 +75,20 @@ def effect_of(subject: Subject, evidence: Evidence, j: int, name: str) -> Effect
     donors = np.array([there[np.flatnonzero(column.values[there] == value)[0]] for value in at])
     rows = np.random.default_rng(0).permutation(evidence.rows.count)[:_ROWS]
     mixed = evidence.rows.mixed(np.tile(rows, len(at)), j, np.repeat(donors, len(rows)))
-    found = subject.outputs(mixed)
-    return Effect(column, at, found.reshape(len(at), len(rows), -1).mean(axis=1), shown, others)
+    mean = subject.outputs(mixed).reshape(len(at), len(rows), -1).mean(axis=1)
+    spread = _spread(subject, evidence, j, donors, rows[:_MEMBER_ROWS]) if shown is None else None
+    return Effect(column, at, mean, shown, others, spread)
+
+
+def _spread(
+    subject: Subject, evidence: Evidence, j: int, donors: Array, rows: Array
+) -> Array | None:
+    mixed = evidence.rows.mixed(np.tile(rows, len(donors)), j, np.repeat(donors, len(rows)))
+    found = [
+        outputs.reshape(len(donors), len(rows), -1).mean(axis=1)
+        for outputs in subject.member_outputs(mixed)
+    ]
+    return np.std([curve - curve.mean(axis=0) for curve in found], axis=0) if found else None
 
 
 def effects_section(
@@ -103,6 +120,8 @@ def effects_section(
         f"value in all of them. Grey: distribution of the {evidence.where.split(',')[0]}. All "
         "plots have the same vertical scale; axes omit the outer 1% of rows.",
     ]
+    if any(effect.spread is not None for effect in effects):
+        notes.append("Faint lines: one standard deviation between the members of the model.")
     if len(effects) < len(names):
         notes.append(f"The {len(effects)} most important of {len(names):,} columns.")
     subsections, several = [], len(what) > 1
@@ -133,7 +152,11 @@ def _shown_outputs(
 
 
 def _common_range(effects: list[Effect], scale: tuple[Array, Array]) -> tuple[float, float]:
-    values = [((e.mean - scale[0]) / scale[1]).ravel() for e in effects] or [np.array([0.0, 1.0])]
+    values = [
+        ((e.mean + sign * (0 if e.spread is None else e.spread) - scale[0]) / scale[1]).ravel()
+        for e in effects
+        for sign in (-1, 1)
+    ] or [np.array([0.0, 1.0])]
     low, high = float(np.concatenate(values).min()), float(np.concatenate(values).max())
     margin = 0.08 * (high - low) if high > low else 0.5
     return low - margin, high + margin
@@ -153,6 +176,13 @@ def _panel(
     curves = (effect.mean - scale[0]) / scale[1]
     lines = tuple(Line(label, x.tolist(), curves[:, k].tolist(), i)
                   for i, (k, label) in enumerate(what))  # fmt: skip
+    if effect.spread is not None:
+        band = effect.spread / scale[1]
+        lines += tuple(
+            Line(label, x.tolist(), (curves[:, k] + sign * band[:, k]).tolist(), i, "faint")
+            for i, (k, label) in enumerate(what)
+            for sign in (-1, 1)
+        )
     return Panel(
         effect.column.name,
         lines,

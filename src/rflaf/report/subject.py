@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +79,17 @@ class Subject:
         return self.shown(
             self.model.predict(X) if self.classes is None else self.model.predict_proba(X)
         )
+
+    def member_outputs(self, X: Any) -> list[Array]:
+        """The same by each member alone; none for a model of a single member."""
+        members = getattr(self.estimator, "members_", [])
+        inputs = X if self._before is None else self._before.transform(X)
+        found = []
+        for member in members if len(members) > 1 else []:
+            alone = copy(self.estimator)
+            alone.members_ = [replace(member, weight=1.0)]
+            found.append(Subject(alone).outputs(inputs))
+        return found
 
     def shown(self, predicted: Array) -> Array:
         """Predictions as n × C; of several quantiles the one nearest to the median."""
