@@ -1,6 +1,6 @@
 """Many real tables, every model with its defaults, and called as its documentation says.
 
-    python benchmarks/tables.py [KIND ...] [--models lightgbm,catboost]
+    python benchmarks/tables.py [KIND or KIND/TABLE ...] [--models lightgbm,catboost]
 
 Tables are read from the folder `suite` below the one that RFLAF_DATA names: `reg` (no header, the
 target last, masks of test rows beside), `reg_extra`, `mixed` and `clf` (a header, the column
@@ -255,8 +255,10 @@ def main(kinds: list[str], chosen: set[str]) -> None:
     if not folder.is_dir():
         raise SystemExit("Tables are read from $RFLAF_DATA/suite, which is not there.")
     warnings.simplefilter("ignore")
-    for kind in kinds or KINDS:
+    for kind in KINDS:
         for name, train, test in tables(folder, kind):
+            if kinds and not {kind, f"{kind}/{name}"} & set(kinds):
+                continue
             rows = []
             for label, make in models(kind == "clf").items():
                 if chosen and label not in chosen:
@@ -273,7 +275,9 @@ def main(kinds: list[str], chosen: set[str]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kinds", nargs="*", help=f"of {', '.join(KINDS)}; default: all")
+    parser.add_argument(
+        "kinds", nargs="*", help=f"of {', '.join(KINDS)}, or tables of these; default: all"
+    )
     parser.add_argument("--models", default="", help="names, separated by commas; default: all")
     options = parser.parse_args()
     main(options.kinds, set(filter(None, options.models.split(","))))
