@@ -81,6 +81,7 @@ STRONGER_START = 4.0  # times the penalty of the sketches, where each trial is i
 STALL_OUTPUTS, STALL_ROWS = 8, 1000  # more outputs, and held-out rows, that end the steps early
 MIX_PARTS, LEAST_PART = 20, 0.1  # that team weights are made of; a team with less is left out
 MOST_TEMPERATURE = 3.0  # that scores are divided or multiplied by
+WRONG_ROWS = 0.1  # that temperatures expect besides those out of fold
 FEW_ROWS_PENALTY = 1e-4  # of the features' variance, at least, where no rows are held out
 
 # Local models: output weights for small parts of the rows. benchmarks/ablation.py, large.py

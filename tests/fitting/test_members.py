@@ -1,5 +1,6 @@
 """Members: what each has not seen, what they say of rows, and the same bits for one seed."""
 
+import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,10 +12,13 @@ from rflaf import RFLAFClassifier, RFLAFRegressor, rules
 from rflaf.bases import RBF
 from rflaf.fitting import FitSettings, budget, fit, solving
 from rflaf.fitting.folds import plan_folds, resolve
+from rflaf.fitting.solving import solve_members
 from rflaf.inputs.forms import WithRanks
 from rflaf.losses import Logistic, SquaredError
 from rflaf.runtime import threads
 from tests.fitting.conftest import bits_of, rows_of, same_layer, sample_of
+
+FIT = sys.modules["rflaf.fitting.fit"]  # the name in the package is the function
 
 SETTINGS = FitSettings(
     n_components=20,
@@ -211,13 +215,17 @@ def test_the_temperature_has_bounds(rng, monkeypatch):
     assert Logistic().temperature(scores, sure, ones) == pytest.approx(1 / 5, rel=1e-3)
 
 
-def test_weights_have_the_temperature_in_them(rows):
+def test_weights_have_the_temperature_in_them(rows, monkeypatch):
+    solved, settings = [], replace(SETTINGS, local_models=False)
+    monkeypatch.setattr(
+        FIT, "solve_members", lambda *given: solved.append(solve_members(*given)) or solved[-1]
+    )
     x, y = rows
     target = (y > 0).astype(int)
-    fitted = fit(rows_of(x, target), Logistic(), SETTINGS)
-    scores = np.mean([member.scores(x) for member in fitted.members], axis=0)
-    # of the size of scores out of fold, which are divided by it: the last fit has seen more rows
-    assert np.std(scores) == pytest.approx(np.std(fitted.oof_scores), rel=0.4)
+    fitted = fit(rows_of(x, target), Logistic(), settings)
+    assert fitted.temperature != 1
+    for member, solution in zip(fitted.members, solved[0].solutions):
+        np.testing.assert_allclose(member.coef, solution.coef / fitted.temperature)
     again = Logistic().temperature(fitted.oof_scores, target, np.ones(N))
     assert again == pytest.approx(1, abs=0.01)
     assert fitted.oof_score == pytest.approx(np.mean((fitted.oof_scores[:, 0] > 0) == target))
