@@ -60,6 +60,7 @@ SCREENED_GAIN = 0.8  # times the loss of the best other start: only then is it t
 SCREENED_REST = 0.1  # scale of inputs that screening sees nothing of, relative to the largest
 MORE_METRICS = 2  # of a layer at most, besides the first. benchmarks/starts.py
 SCREENED_LEFT = 0.01  # of what features leave: inputs that tell of less get no metric
+LEAST_LEFT = 1e-4  # of the targets' variance, or nothing more is looked for
 METRIC_GAIN, JUDGED_SKETCHES = 0.9, 3  # times the loss without it, on so many sketches, at most
 LEFT_BEHIND, RESTARTS = 1.5, 2  # times the middle member's loss: learned again, at most so often
 NOTHING_LEFT = 0.005  # of the targets' variance; members below are not compared

@@ -10,7 +10,8 @@ from rflaf.bases import Polynomial
 from rflaf.losses import Logistic
 from rflaf.rows import ArrayRows
 from rflaf.solvers.features import KeptBlocks, row_rotation
-from rflaf.solvers.newton import NewtonSettings, solve_newton
+from rflaf.solvers.lbfgs import minimise
+from rflaf.solvers.newton import NewtonSettings, _Stall, solve_newton
 from rflaf.solvers.parts import RowPart
 from tests.losses.conftest import ALL_LOSSES, labels
 from tests.solvers.weighted_features import CASES, Data, M, assert_least, least, stacked
@@ -238,3 +239,28 @@ def test_rows_held_out_end_the_steps_where_their_loss_stalls():
     assert losses[True] == pytest.approx(least_loss, rel=1e-3)
     # the rows held out are part of the last fit
     assert held_out_loss(data, stacked(found[True])) < losses[True]
+
+
+@pytest.mark.parametrize(("fall", "steps"), [(0.0, 4), (1e-5, 4), (5e-4, 50), (0.1, 50)])
+def test_steps_go_on_while_their_loss_falls_steadily(fall, steps):
+    class Judge:
+        """Its loss falls by the same share at every step."""
+
+        loss = 1.0
+
+        def mean_loss(self, v):
+            self.loss *= 1 - fall
+            return self.loss, 1.0
+
+    stall = _Stall(Judge(), np.zeros(1))
+    taken = next((k for k in range(1, 50) if stall(np.full(1, k), 0.5)), 50)
+    assert taken == steps
+    assert fall == 0 or stall.best[0] == min(steps, 49)
+
+
+def test_the_last_step_is_seen_by_what_may_stop_it():
+    seen = []
+    x, _ = minimise(
+        lambda x: (float(x @ x) / 2 + 1, x), np.ones(2), 1e-6, 9, stop=lambda *at: seen.append(at)
+    )
+    np.testing.assert_array_equal(seen[-1][0], x)

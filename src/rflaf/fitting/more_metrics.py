@@ -27,7 +27,7 @@ from rflaf.solvers.ridge import NormalEquations
 from rflaf.solvers.screening import screened
 from rflaf.solvers.sketches import Problem, Sampler, Sketch, sketch_ridge
 from rflaf.solvers.starts import PENALTIES, Learned, lowest
-from rflaf.solvers.varpro import sketch_size
+from rflaf.solvers.varpro import mix_targets, sketch_size
 
 Array = NDArray[Any]
 Metrics = tuple[Array, ...]
@@ -65,26 +65,33 @@ def learn_more_metrics(
         steps, from a start or none.
     """
     metrics: Metrics = (first.metric,)
-    w, intercept = problem.projection, task.settings.fit_intercept
+    problem = replace(problem, rows=problem.rows._replace(y=mix_targets(problem.rows.y, rng)))
+    unit, settings = member.first.unit, task.settings
+    alphas = PENALTIES if settings.alpha is None else np.array([settings.alpha / unit])
+    w, intercept = problem.projection, settings.fit_intercept
     seen = problem.rows.x.shape[1] > 1 and not isinstance(problem.rows.x, BinnedMatrix)
     for _ in range(rules.MORE_METRICS if seen else 0):
         components = apply_metrics(metrics, w).astype(w.dtype)
         judged = replace(problem, projection=components)
-        alpha = first.alpha / member.first.unit
-        if not may_learn() or not _leaves_something(judged, sigma, alpha, intercept, rng):
+        leaves = _leaves_something(judged, sigma, first.alpha / unit, intercept, rng)
+        if not leaves or not may_learn():
             break
         features = FeatureMap(sigma, components, float(intercept))
         scores = honest_scores(member, task.loss, features, first.alpha)
         if scores is None:
             break
-        left, seed = task.regression(member.rows, scores, left=True), int(rng.integers(1 << 31))
-        least = rules.METRIC_GAIN * _loss(judged, sigma, intercept, seed)
-        other = None
-        for steps in (rules.TRIAL_STEPS, task.settings.max_iter):  # most are not worth all steps
+        flattest = rules.FLATTEST * 2 * unit  # the unit is half the curvature
+        left = task.regression(member.rows, scores, flattest=flattest, left=True)
+        seed = int(rng.integers(1 << 31))
+        least = rules.METRIC_GAIN * _loss(judged, sigma, alphas, intercept, seed)
+        other, few = None, min(rules.TRIAL_STEPS, settings.max_iter)
+        for steps in (few, settings.max_iter - few):  # most are not worth all of them
+            if other is not None and not (steps and may_learn()):
+                break
             other = learn(left, steps, other)
             tried = (*metrics, other.metric)
             judged = replace(problem, projection=apply_metrics(tried, w).astype(w.dtype))
-            if not _loss(judged, sigma, intercept, seed) < least:
+            if not _loss(judged, sigma, alphas, intercept, seed) < least:
                 return metrics
         metrics = tried
     return metrics
@@ -97,12 +104,12 @@ def _sketches(problem: Problem, rng: np.random.Generator) -> Iterator[Sketch]:
         yield sampler.draw(size)
 
 
-def _loss(problem: Problem, sigma: Sigma, intercept: bool, seed: int) -> float:
+def _loss(problem: Problem, sigma: Sigma, alphas: Array, intercept: bool, seed: int) -> float:
     """The held-out error of features on sketches, with the best penalty for each."""
     total = 0.0
     for sketch in _sketches(problem, np.random.default_rng(seed)):
         ridge, _ = sketch_ridge(sigma, np.ones(()), sketch, intercept)
-        total += lowest(ridge.loss, PENALTIES, len(PENALTIES) // 2)[1]
+        total += lowest(ridge.loss, alphas, len(alphas) // 2)[1]
     return total
 
 
@@ -119,5 +126,8 @@ def _leaves_something(
     )
     sums.add(phi, fit.y, fit.weights)
     left = held_out.y - others @ sums.solve(alpha, intercept)
+    share = held_out.weights / held_out.weights.sum()
+    if np.sum(share @ left**2) < rules.LEAST_LEFT * np.sum(share @ held_out.y**2):
+        return False
     shares = screened(held_out.x, left, held_out.weights)
     return shares is not None and float(shares.max()) > rules.SCREENED_LEFT

@@ -166,7 +166,8 @@ class Logistic(Loss):
         of_class = scores if scores.shape[1] > 1 else np.hstack([-scores, scores]) / 2
         own = np.take_along_axis(of_class, target.reshape(-1, 1).astype(int), axis=1)[:, 0]
         others = (of_class.sum(axis=1) - own) / (of_class.shape[1] - 1)
-        lead = float(np.average(own - others, weights=weights)) * rules.WRONG_ROWS / len(scores)
+        of_row = np.sum(weights**2) / np.sum(weights) ** 2  # one in n, where all weigh the same
+        lead = float(np.average(own - others, weights=weights)) * rules.WRONG_ROWS * of_row
 
         def loss(log_temperature: float) -> float:
             known = scores / np.exp(log_temperature)

@@ -148,7 +148,9 @@ def as_column(values: Any, name: str) -> GivenColumn:
         texts = np.array([*column.levels, None], object)
         return GivenColumn(name, "category", texts[column.codes])
     if column.numbers is None:
-        return GivenColumn(name, "category", np.array([str(v) for v in values], object))
+        missing = [v is None or (isinstance(v, float) and np.isnan(v)) for v in values]
+        texts = np.array([None if no else str(v) for v, no in zip(values, missing)], object)
+        return GivenColumn(name, "category", texts)
     if column.boolean:
         texts = (column.numbers == 1).astype(str).astype(object)
         texts[np.isnan(column.numbers)] = None

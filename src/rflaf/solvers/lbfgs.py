@@ -41,7 +41,8 @@ def minimise(
     pairs: list[tuple[Float64, Float64, float]] = []
     for step in range(max_iter):
         left = 0.5 * float(np.vdot(g, g)) / max(abs(f), smallest, _SMALLEST)
-        if (step >= least and left <= tol) or (step and stop is not None and stop(x, left)):
+        stopped = step > 0 and stop is not None and stop(x, left)  # it sees the last one too
+        if stopped or (step >= least and left <= tol):
             return x, step
         direction = -_apply_inverse(g, pairs)
         slope = float(np.vdot(direction, g))

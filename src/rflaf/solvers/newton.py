@@ -104,11 +104,14 @@ class _Stall:
         self._judge, self._waited = judge, 0
         self.best, self.left = start, 1.0
         self.loss, _ = judge.mean_loss(start)
+        self._mark = self.loss  # what gains are measured against
 
     def __call__(self, v: Float64, left: float) -> bool:
         """Whether the loss has ceased to fall."""
         loss, _ = self._judge.mean_loss(v)
-        self._waited = 0 if loss < (1 - _GAIN) * self.loss else self._waited + 1
+        self._waited += 1
+        if loss < (1 - _GAIN) * self._mark:
+            self._mark, self._waited = loss, 0
         if loss < self.loss:
             self.best, self.left, self.loss = v, left, loss
         return self._waited >= _PATIENCE

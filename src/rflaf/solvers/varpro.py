@@ -78,7 +78,7 @@ def learn_activation(
     if settings.coefficients is None and not basis.learnable:
         settings = replace(settings, coefficients=np.ones(1))
     rows = problem.rows
-    problem = replace(problem, rows=rows._replace(y=_mix_targets(rows.y, rng)))
+    problem = replace(problem, rows=rows._replace(y=mix_targets(rows.y, rng)))
     sampler = Sampler(problem, rng)
     n, m = rows.x.shape[0], problem.projection.shape[1]
     work = (rules.STAGES if m <= rules.WIDE_FEATURES else rules.WIDE_STAGES)[0][0]
@@ -233,7 +233,8 @@ def _within_grid(metric: Float64, x: Any, basis: Any) -> float:
     return min(1.0, most / max(spread, 1e-300))
 
 
-def _mix_targets(y: Array, rng: np.random.Generator) -> Array:
+def mix_targets(y: Array, rng: np.random.Generator) -> Array:
+    """Fewer targets, mixed at random, where there are many."""
     if y.shape[1] <= rules.MOST_TARGETS:
         return y
     mix = rng.standard_normal((y.shape[1], rules.MOST_TARGETS)) / np.sqrt(y.shape[1])
