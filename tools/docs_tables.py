@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from measured import code
-from standings import NAMES, by_table, large, standings
+from standings import NAMES, by_table, large, standings, which_tables
 
 from rflaf.paper.curves import FUNCTIONS, recoveries, sort_out
 from rflaf.paper.formats import NOTES, as_markdown
@@ -357,7 +357,7 @@ TABLES = {
     "networks": networks,
     "theory_series": theory_series,
     "tables": many_tables,
-    "tables_note": lambda: measured_on("tables"),
+    "tables_note": lambda: f"{which_tables()} {measured_on('tables')}",
     "by_table": lambda: markdown(*by_table()),
     "large": lambda: f"{markdown(*large())}\n\n{measured_on('large')}",
     "ablation": ablation,

@@ -22,13 +22,14 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Standing:
-    """One model over some tables."""
+    """One model over some tables; `points` has seconds and relative loss on each of them."""
 
     model: str
     tables: int
     rank: float
     over_best: float
     seconds: float
+    points: tuple[tuple[float, float], ...]
 
 
 def measured(name: str = "tables") -> dict[tuple[str, str], dict[str, Any]]:
@@ -38,10 +39,11 @@ def measured(name: str = "tables") -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def standings(classes: bool) -> list[Standing]:
-    """Models that ran on all tables of regression, or of classes, the best first."""
+    """All models on the tables of regression, or of classes, that all have run on; best first."""
     rows = measured()
+    models = sorted({model for _, model in rows})
     tables = sorted({table for table, _ in rows if table.startswith("clf/") == classes})
-    models = sorted({m for _, m in rows if all((table, m) in rows for table in tables)})
+    tables = [table for table in tables if all((table, model) in rows for model in models)]
     losses = {m: [max(rows[table, m]["loss"], 1e-5) for table in tables] for m in models}
     best = [min(column) for column in zip(*losses.values())]
     found = []
@@ -58,9 +60,20 @@ def standings(classes: bool) -> list[Standing]:
                 statistics.mean(ranks),
                 statistics.geometric_mean(over),
                 statistics.geometric_mean(seconds),
+                tuple(zip(seconds, over)),
             )
         )
     return sorted(found, key=lambda each: each.over_best)
+
+
+def which_tables() -> str:
+    """How many tables the standings are about, and how to read their picture."""
+    count = sum(standings(classes)[0].tables for classes in (False, True))
+    rows = [row["rows"] for row in measured().values()]
+    return (
+        f"{count} real tables with {min(rows):,} to {max(rows):,} training rows: lower is more "
+        "accurate, further left is faster. Pale points are single tables, bold ones means."
+    )
 
 
 def by_table() -> tuple[list[str], list[list[str]]]:

@@ -31,6 +31,7 @@ def panel(ax, title, found):
         ours = each.model == "rflaf"
         dx, dy, side = BESIDE.get(each.model, (0, 9, "center"))
         look = {"ms": 10, "color": "C3"} if ours else {"ms": 7, "color": "C0"}
+        ax.plot(*zip(*each.points), "o", ms=2.5, alpha=0.25, color=look["color"], mew=0)
         ax.plot(each.seconds, each.over_best, "o", **look)
         ax.annotate(
             SHORT.get(each.model, NAMES[each.model]),
@@ -46,10 +47,10 @@ def panel(ax, title, found):
     ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_minor_formatter(NullFormatter())
-    highest = max(each.over_best for each in found)
-    ax.set_yticks([tick for tick in (1, 1.2, 1.5, 2, 3, 4, 6) if tick <= highest * 1.1])
-    ax.set_ylim(0.9, 1.25 * highest)
-    ax.set_xlim(0.012, 30)
+    highest = 1.25 * max(each.over_best for each in found)
+    ax.set_yticks([tick for tick in (1, 1.2, 1.5, 2, 3, 4, 6) if tick <= highest])
+    ax.set_ylim(0.95, highest)
+    ax.set_xlim(0.008, 80)
     ax.grid(alpha=0.25)
     for edge in ("top", "right"):
         ax.spines[edge].set_visible(False)
