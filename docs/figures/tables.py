@@ -19,9 +19,9 @@ SHORT = {"linear": "linear", "hist_gradient_boosting": "HistGB", "forest": "fore
 # Where a name stands beside its point: dx, dy in points, and the alignment
 BESIDE = {
     "lightgbm": (-8, -3, "right"),
-    "catboost": (0, -17, "center"),
+    "catboost": (-9, -3, "right"),
     "forest": (8, 3, "left"),
-    "hist_gradient_boosting": (-8, -3, "right"),
+    "hist_gradient_boosting": (9, -4, "left"),
     "rflaf": (10, -4, "left"),
 }
 

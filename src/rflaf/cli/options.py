@@ -78,8 +78,15 @@ def read_rows(
 
 
 def load_any(path: Path) -> Any:
-    """What a model file holds."""
+    """What a model file holds. A file that is none is named before anything heavy is imported."""
     check_file(path)
+    with open(path, "rb") as file:
+        file.seek(max(0, path.stat().st_size - 300))
+        if b"rflaf model" not in file.read():
+            raise ValueError(
+                f"'{path}' is not an rflaf model file, or it is truncated. Expected a file written "
+                "by rflaf.save."
+            )
     require_skops()
     from rflaf import load
 

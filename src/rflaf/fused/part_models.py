@@ -31,7 +31,7 @@ class PartModels(NamedTuple):
 
 
 def part_scores(partitions: PartModels, sigma: Sigma, z: Array) -> Float64:
-    """The scores, n × C, for Z of n × T m."""
+    """The scores, n × C, of the models that `partitions` have, for Z of n × T m."""
     from rflaf.fused.jit_parts import score_rows
 
     m, *rest = _given(partitions, z)
@@ -49,8 +49,9 @@ def part_scores(partitions: PartModels, sigma: Sigma, z: Array) -> Float64:
 def part_slopes(
     partitions: PartModels, sigma: Sigma, z: Array, step: Any = 0, out: Array | None = None
 ) -> Array:
-    """The derivative of the scores in Z, n × C × T m; added to `out` where that is given.
+    """The derivative of these scores in Z, n × C × T m; added to `out` where that is given.
 
+    `partitions` are those of `part_scores`.
     With a `step`, n × T m, it is for the way from z - step / 2 to z + step / 2: shares have their
     mean and their mean slope there, so that no hand-over is stepped over.
     """

@@ -163,6 +163,8 @@ class Logistic(Loss):
         As if a part of one row more had been wrong: n rows without an error do not show that
         errors are very much rarer than one in n, however far apart the classes are.
         """
+        if np.ptp(target) == 0:  # the other classes are among rows that these scores do not know
+            return 1.0
         of_class = scores if scores.shape[1] > 1 else np.hstack([-scores, scores]) / 2
         own = np.take_along_axis(of_class, target.reshape(-1, 1).astype(int), axis=1)[:, 0]
         others = (of_class.sum(axis=1) - own) / (of_class.shape[1] - 1)

@@ -38,11 +38,17 @@ __all__ = [
     "write_table",
 ]
 
+# Imported when first asked for: a command that has no table to read need not wait for scikit-learn.
+_NAMES = {
+    "comparison": ["Comparison", "compare_models"],
+    "model": ["TableModel", "fit_table"],
+    "reading": ["TableError", "check_output", "read_table", "write_table"],
+    "splitting": ["Task", "choose_task", "split_target"],
+}
+
 
 def __getattr__(name: str) -> Any:
-    # when first asked for: a command that has no table to read need not wait for scikit-learn
-    for home in ("reading", "splitting", "model", "comparison") if name in __all__ else ():
-        found = getattr(import_module(f"rflaf.tabular.{home}"), name, None)
-        if found is not None:
-            return found
+    for home, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"rflaf.tabular.{home}"), name)
     raise AttributeError(f"module 'rflaf.tabular' has no attribute {name!r}")
