@@ -35,8 +35,6 @@ Metrics = tuple[Array, ...]
 
 def apply_metrics(metrics: Metrics, w: Array) -> Array:
     """L W, where each of several L has every so many columns of W."""
-    if len(metrics) == 1:
-        return apply_metric(metrics[0], w)
     found = np.empty(w.shape)
     for k, metric in enumerate(metrics):
         found[:, k :: len(metrics)] = apply_metric(metric, w[:, k :: len(metrics)])
@@ -82,7 +80,7 @@ def learn_more_metrics(
             break
         flattest = rules.FLATTEST * 2 * unit  # the unit is half the curvature
         left = task.regression(member.rows, scores, flattest=flattest, left=True)
-        seed = int(rng.integers(1 << 31))
+        seed = int(rng.integers(1 << 31))  # the same sketches for all that are compared
         least = rules.METRIC_GAIN * _loss(judged, sigma, alphas, intercept, seed)
         other, few = None, min(rules.TRIAL_STEPS, settings.max_iter)
         for steps in (few, settings.max_iter - few):  # most are not worth all of them
@@ -117,8 +115,7 @@ def _leaves_something(
     problem: Problem, sigma: Sigma, alpha: float, intercept: bool, rng: np.random.Generator
 ) -> bool:
     """Whether inputs tell, alone or in pairs, of what features leave on rows held out."""
-    sketch = next(_sketches(problem, rng))
-    fit, held_out, w = sketch
+    fit, held_out, w = next(_sketches(problem, rng))
     sums = NormalEquations.empty(w.shape[1], fit.y.shape[1])
     phi, others = (
         features(sigma, project(side.x, w), float(intercept)).astype(np.float64)

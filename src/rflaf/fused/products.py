@@ -118,7 +118,7 @@ def _features(phi: Array) -> Array:
 
 
 def _checked(name: str, matrix: Any, rows: int, columns: int | None = None) -> Float64:
-    """Contiguous, in float64, with so many rows and columns."""
+    """The matrix, contiguous and in float64, or an error if its shape is another one."""
     found = np.ascontiguousarray(matrix, np.float64)
     wanted = (rows, found.shape[-1] if columns is None else columns)
     if found.shape != wanted or found.ndim != 2:

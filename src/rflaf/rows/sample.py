@@ -84,7 +84,7 @@ class Sample:
 
     @property
     def width(self) -> int:
-        """About how many numbers a row of inputs holds: hardly any if it is sparse."""
+        """About how many numbers a row of inputs holds; counted as 1 if it is sparse."""
         return 1 if sparse.issparse(self.x) else int(self.x.shape[1])
 
     def where(self, kept: NDArray[np.bool_]) -> Sample:
