@@ -25,6 +25,7 @@ from _bench import show, write
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from rflaf import RFLAFRegressor
+from rflaf.inputs.kinds import column_kind
 
 PAIRS, MOST_ROWS = 10_000, 4000
 SUITE = {
@@ -56,13 +57,17 @@ def synthetic(n: int = 2500) -> Iterator[Table]:
 
 
 def of_suite() -> Iterator[Table]:
-    """Tables of the suite, some rows of each; categories are those of the frames."""
+    """Tables of the suite, some rows of each; categories are those of the frames, dates are days."""
     folder = Path(os.environ.get("RFLAF_DATA", "")) / "suite" / "mixed"
     for name, signs in SUITE.items() if folder.is_dir() else ():
         frame = pd.read_csv(folder / f"{name}.csv.gz")
         frame = frame.sample(min(len(frame), MOST_ROWS), random_state=0).reset_index(drop=True)
         for column in frame.select_dtypes(exclude="number"):
-            frame[column] = frame[column].astype("category")
+            if column_kind(frame[column]) == "date":  # a category of too many values for the peers
+                days = pd.to_datetime(frame[column], format="mixed").astype("int64") / 8.64e13
+                frame[column] = days
+            else:
+                frame[column] = frame[column].astype("category")
         yield name, frame.drop(columns="target"), frame["target"].to_numpy(float), signs
 
 
