@@ -11,6 +11,7 @@ from scipy import sparse
 
 from rflaf import rules
 from rflaf.inputs.forms import AUTOMATIC, FORMS, Binned, Ranks, Standardised, WithRanks
+from rflaf.inputs.forms.ranked import spread_values
 from rflaf.inputs.scaling import column_moments, standardise
 from rflaf.solvers.features import as_array
 
@@ -172,6 +173,43 @@ def test_rows_that_share_a_value_share_the_middle_of_their_ranks():
     np.testing.assert_allclose(got, middle, atol=0.05)
 
 
+def test_values_are_spread_as_quantiles_where_none_is_frequent(rng):
+    column = np.sort(rng.standard_cauchy(1000))
+    expected = np.quantile(column, np.linspace(0, 1, 25))
+    np.testing.assert_array_equal(spread_values(column, 25), expected)
+
+
+def test_a_frequent_value_takes_one_place_and_the_others_are_spread_over_the_rest(rng):
+    some = np.sort(rng.exponential(1, 80)) + 1
+    column = np.concatenate([np.zeros(900), np.full(20, 0.5), some])
+    rest = np.quantile(some, np.linspace(0, 1, 21 - 3 + 1))
+    np.testing.assert_array_equal(spread_values(column, 21), [0.0, 0.5, *rest])
+
+
+@given(
+    st.lists(st.sampled_from([-7.0, 0.0, 1e-9, 1.0, 2.0, 3.0, 5.5, 1e300]), min_size=1),
+    st.lists(st.floats(-1e6, 1e6), max_size=60),
+    st.integers(5, 30),
+)
+def test_spread_values_increase_from_the_least_to_the_greatest(frequent, others, most):
+    column = np.sort(np.array(frequent * 3 + others, np.float64))
+    values = spread_values(column, most)
+    assert 1 <= len(values) <= most
+    assert (np.diff(values) > 0).all()
+    assert (values[0], values[-1]) == (column[0], column[-1])
+    if len(np.unique(column)) <= most:
+        np.testing.assert_array_equal(values, np.unique(column))
+
+
+def test_columns_that_are_mostly_zero_have_ranks_and_bins(rng):
+    """As gains of capital have, or counts of words: what is not zero is told apart."""
+    x = np.where(rng.random((2000, 1)) < 0.96, 0.0, rng.exponential(1, (2000, 1)))
+    some = np.flatnonzero(x[:, 0])
+    assert len(np.unique(learned(Ranks, x)(x[some], np.float64))) == len(some)
+    bins = learned(Binned, x).bins
+    assert np.count_nonzero(bins.low > 0) >= rules.BINS - 3
+
+
 def test_few_values_have_no_ranks_and_no_bins(rng):
     for values in range(1, rules.SEVERAL_VALUES):
         x = rng.integers(0, values, (300, 1)).astype(float)
@@ -236,8 +274,7 @@ def expected_bins(x, columns, new_x):
     """Columns of bins for `new_x`, measured on the rows of `x`."""
     parts = []
     for j in columns:
-        edges = np.unique(np.quantile(x[:, j], np.linspace(0, 1, rules.BINS + 1)))
-        edges = edges.astype(np.float64)
+        edges = spread_values(np.sort(x[:, j]).astype(np.float64), rules.BINS + 1)
         seen = places(x[:, j].astype(np.float64), edges)
         spread = seen.std(axis=0)
         spread[spread == 0] = 1

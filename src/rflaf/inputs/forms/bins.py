@@ -1,4 +1,4 @@
-"""Columns cut into bins at their quantiles, each with its own scale: a learned warp."""
+"""Columns cut into bins of about as many rows, each with its own scale: a learned warp."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rflaf.inputs.forms.base import (
     export_standardised,
     scale_slopes,
 )
-from rflaf.inputs.forms.ranked import rank_curves
+from rflaf.inputs.forms.ranked import rank_curves, spread_values
 from rflaf.inputs.scaling import column_moments, standardise
 
 _MOST_STANDARDISED = 4096  # rows that bins are standardised by
@@ -92,15 +92,15 @@ class Binned(Form):
 
 
 def _measure(x: Array, columns: Places) -> Bins | None:
-    """Bins with about as many rows each; None where there are too many columns for that."""
+    """Bins of columns; None where there are too many columns for that."""
     room = rules.MOST_BINS - x.shape[1] + len(columns)
     most = min(rules.BINS, room // len(columns))
     if most < rules.FEWEST_BINS:
         return None
     x = x[:: -(-x.shape[0] // rules.QUANTILE_ROWS)]
-    edges = [np.unique(np.quantile(x[:, j], np.linspace(0, 1, most + 1))) for j in columns]
+    edges = [spread_values(np.sort(x[:, j]).astype(np.float64), most + 1) for j in columns]
     starts = np.cumsum([0] + [len(each) for each in edges])
-    together = np.concatenate(edges).astype(np.float64)
+    together = np.concatenate(edges)
     count = len(together) - len(edges)
     bins = Bins(columns.astype(np.int64), starts, together, np.zeros(count), np.ones(count))
     some = x[:: -(-len(x) // _MOST_STANDARDISED)]

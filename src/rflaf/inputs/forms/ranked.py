@@ -90,25 +90,43 @@ class RankCurves:
         return str(graph.add("Add", rise, graph.add("Gather", levels.ravel(), at)))
 
 
+def spread_values(column: Array, most: int) -> Array:
+    """Up to `most` values of a sorted column, increasing, with about as many rows between any two.
+
+    A value that more rows share is one of them, and the others are quantiles of the other rows:
+    those of all rows would be nearly all zero for a column that is mostly zero.
+    """
+    values, rows = np.unique(column, return_counts=True)
+    if len(values) <= most:
+        return values
+    frequent = np.zeros(len(values), bool)
+    while True:
+        room = most - 1 - np.count_nonzero(frequent)
+        more = ~frequent & (rows * room > rows[~frequent].sum())
+        if not more.any() or np.count_nonzero(more) >= room:
+            break
+        frequent |= more
+    others = column[~np.repeat(frequent, rows)]
+    quantiles = np.quantile(others, np.linspace(0, 1, room + 1))
+    return np.unique(np.concatenate([values[frequent], quantiles]))
+
+
 def rank_curves(x: Any, scale: Array) -> RankCurves | None:
     """Curves of the columns with several values; None where there is no such column."""
     if sparse.issparse(x):
         return None
     columns, knots, levels = [], [], []
     step = -(-x.shape[0] // rules.QUANTILE_ROWS)
-    grid = np.linspace(0, 1, rules.RANK_KNOTS)
     for j in np.flatnonzero(scale > 0).tolist():
         column = np.sort(x[::step, j]).astype(np.float64)
-        if np.count_nonzero(np.diff(column)) + 1 < rules.SEVERAL_VALUES:
-            continue
-        values, place = np.unique(np.quantile(column, grid), return_inverse=True)
+        values = spread_values(column, rules.RANK_KNOTS)
         if len(values) < rules.SEVERAL_VALUES:
             continue
         # where many rows share a value, the middle of their ranks
-        level = np.bincount(place, grid) / np.bincount(place)
+        sides = [np.searchsorted(column, values, side) for side in ("left", "right")]
         columns.append(j)
         knots.append(values)
-        levels.append((2 * level - 1) * _EDGE)
+        levels.append((np.add(*sides) / len(column) - 1) * _EDGE)
     if not columns:
         return None
     ends = np.cumsum([len(values) for values in knots])
