@@ -35,6 +35,7 @@ from rflaf.paper.environment import today
 
 D, M, THREADS, CHUNK = 20, 1000, 2, 50_000
 ROWS, DASK_ROWS = (10_000, 100_000, 1_000_000, 10_000_000), (1_000_000,)
+BLAS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 PREDICTED = 100_000  # rows at most
 PASSES = ((300_000, 20, 2000), (300_000, 100, 500))  # rows, columns, features
 
@@ -84,14 +85,14 @@ def fit_from_disk(folder: Path, n: int, d: int, m: int, learn: bool) -> dict[str
     from rflaf import RFLAFRegressor
 
     X, y = open_rows(folder, n, d)
-    first = np.array(X[:2000]), np.array(y[:2000])  # compiles the kernels
-    RFLAFRegressor(50, max_iter=3, random_state=0).fit(*first).predict(first[0])
+    RFLAFRegressor(50, max_iter=3, random_state=0).fit(np.array(X[:2000]), np.array(y[:2000]))
     passes = {} if learn else {"max_iter": 0, "local_models": False}
     model = RFLAFRegressor(m, random_state=0, n_jobs=THREADS, **passes)
     with PeakMemory() as memory, timed_fit() as found:
         model.fit(X, y)
     found["peak_bytes"] = memory.most - memory.start
     if learn:
+        model.predict(X[:1000])  # compiles the kernels of this model
         some, start = min(n, PREDICTED), time.perf_counter()
         error = model.predict(X[:some]) - y[:some]
         found["predicted_per_second"] = some / (time.perf_counter() - start)
@@ -216,10 +217,10 @@ def multiply(_: int) -> float:
 
 def measure_machine() -> dict[str, Any]:
     """What a second process can bring on this machine: matrix products in one and in two."""
-    context = multiprocessing.get_context("spawn")
+    context, one_thread = multiprocessing.get_context("spawn"), dict.fromkeys(BLAS, "1")
     best = {}
     for count in (1, 2):
-        with context.Pool(count) as pool:
+        with patch.dict(os.environ, one_thread), context.Pool(count) as pool:
             each = [max(pool.map(multiply, range(count), chunksize=1)) for _ in range(5)]
         best[count] = min(each)
     what = "matrix products: two processes relative to one"
@@ -253,9 +254,8 @@ def derived(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def record(row: dict[str, Any]) -> None:
     """Add a run to the results, and what follows from all of them."""
     known = {old["what"]: old for old in written("scale")} | {row["what"]: row}
-    new = [row, *derived(list(known.values()))]
-    show(new)
-    write("scale", new, replace="what")
+    show([row])
+    write("scale", [row, *derived(list(known.values()))], replace="what")
 
 
 def main() -> None:
@@ -283,6 +283,7 @@ def main() -> None:
                 failed.append(f"{job}: {error!r}")
             print(f"{time.perf_counter() - start:.0f} s so far", flush=True)
     rows = written("scale")
+    show(derived(rows))
     for row in rows:
         if row["date"] != today():
             print(f"kept from {row['date']}: {row['what']}")
