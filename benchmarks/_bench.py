@@ -5,15 +5,26 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from rflaf.paper.environment import machine as processor
 from rflaf.paper.environment import today, versions
 
 RESULTS = Path(__file__).parent / "results"
+STEPS = {
+    "fit": ("_open", "choose_forms", "learn_layers", "solve_members", "learn_local", "out_of_fold",
+            "_mixed", "learn_monotone", "input_importances", "learn_outside", "_spread")
+}  # fmt: skip
+PARTS = {
+    "layers": ("learn_activation", "honest_scores", "learn_more_metrics"),
+    "solving": ("sum_rows", "solve_sums", "solve_newton"),
+}
 sys.path.append(str(RESULTS.parent.parent / "tools"))
 
 from measured import code, commit  # noqa: E402  # in another folder
@@ -30,6 +41,39 @@ def best_seconds(*functions: Callable[[], Any], repeats: int = 7) -> list[float]
             function()
             taken.append(time.perf_counter() - start)
     return [min(taken) for taken in times]
+
+
+@contextmanager
+def steps_of_fits(parts: bool = False) -> Iterator[dict[tuple[str, ...], list[float]]]:
+    """Processor seconds and seconds of each step, by its name after those it is part of.
+
+    Steps have `parts` where one thread computes.
+    """
+    found: dict[tuple[str, ...], list[float]] = {}
+    path: list[str] = []
+
+    def timed(name: str, function: Any) -> Any:
+        def call(*args: Any, **keywords: Any) -> Any:
+            if path and not parts:
+                return function(*args, **keywords)
+            path.append(name)
+            taken = found.setdefault(tuple(path), [0.0, 0.0])
+            start = time.process_time(), time.perf_counter()
+            try:
+                return function(*args, **keywords)
+            finally:
+                taken[0] += time.process_time() - start[0]
+                taken[1] += time.perf_counter() - start[1]
+                path.pop()
+
+        return call
+
+    with ExitStack() as stack:
+        for module, names in (STEPS | PARTS if parts else STEPS).items():
+            place = import_module(f"rflaf.fitting.{module}")
+            for name in names:
+                stack.enter_context(patch.object(place, name, timed(name, getattr(place, name))))
+        yield found
 
 
 def machine() -> dict[str, Any]:

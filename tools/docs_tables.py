@@ -16,7 +16,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import scale_tables
+from cost import runs
 from measured import code
+from scale_tables import threads_of
 from standings import NAMES, by_table, large, standings, which_tables
 
 from rflaf.paper.curves import FUNCTIONS, recoveries, sort_out
@@ -98,10 +101,9 @@ def fit_seconds() -> str:
             span = f"{low:,} to {high:,}" if low else f"up to {high:,}"
             times = [f"{value:.2g} s" for value in (statistics.median(taken), max(taken))]
             lines.append([span, str(len(taken)), *times])
-    for row in load("scale")["rows"]:
-        if row.get("kind") == "disk":
-            time = f"{row['seconds']:.0f} s"
-            lines.append([f"{row['n']:,}, from disk, one thread", "1", time, time])
+    for row in runs(load("scale")["rows"], "disk"):
+        time = f"{row['seconds']:.0f} s"
+        lines.append([f"{row['n']:,}, from disk, {threads_of(row)}", "1", time, time])
     header = ["rows", "tables", "median", "longest"]
     return markdown(header, lines) + f"\n\n{measured_on('tables')}"
 
@@ -272,85 +274,17 @@ def recovery() -> str:
     return markdown(["method", *FUNCTIONS], rows)
 
 
-def scale() -> str:
-    result = load("scale")
-    disk = [row for row in result["rows"] if row.get("kind") == "disk"]
-    rows = [
-        [
-            f"{row['n']:,}",
-            f"{row['seconds']:.0f}",
-            f"{row['pass_seconds']:.1f}",
-            f"{row['figure']:,.0f}",
-            f"{row['n'] / row['predict_seconds']:,.0f}",
-            f"{row['peak_bytes'] / 1e6:.0f}",
-        ]
-        for row in disk
-    ]
-    header = [
-        "rows",
-        "fit time (s)",
-        "without learning (s)",
-        "rows per second",
-        "predictions per second",
-        "peak memory (MB)",
-    ]
-    return f"{markdown(header, rows)}\n\n{measured_on('scale')}"
-
-
-def scale_figures() -> str:
-    rows = [row for row in load("scale")["rows"] if row.get("kind") != "disk"]
-    if not rows:
-        return "Growth with n, and Dask's workers: not measured yet."
-    return markdown(
-        ["", "figure"],
-        [[row["what"], f"{row['figure']:.3g} {row['unit']}".strip()] for row in rows],
-    )
-
-
-def scale_billion() -> str:
-    """What 1e9 rows would take, from the time of a row and of what does not grow with the rows."""
-    disk = [row for row in load("scale")["rows"] if row.get("kind") == "disk"]
-    if len(disk) < 2:
-        return "To be worked out when two sizes have been measured."
-    less, most = sorted(disk, key=lambda row: row["n"])[-2:]
-    passes = most["pass_seconds"], less["pass_seconds"]
-    row_seconds = (passes[0] - passes[1]) / (most["n"] - less["n"])
-    fixed = max(most["seconds"] - row_seconds * most["n"], 0.0)
-    n, m, part_rows = 10**9, 1000, 10**6
-    sums = 2 * 8 * (m + 1) ** 2  # of two folds
-    rows = []
-    for workers in (1, 10, 100, 1000):
-        share = n * row_seconds / workers
-        moved = n // part_rows * sums if workers > 1 else 0
-        rows.append(
-            [
-                f"{workers:,}",
-                f"{share / 3600:.2g}",
-                f"{(share + fixed) / 3600:.2g}",
-                f"{moved / 1e9:.0f}",
-                f"{n // workers * 84 / 1e9:.3g}",
-            ]
-        )
-    sent, read = "sums sent, at most (GB)", "read by each (GB)"
-    table = markdown(["workers", "passes (h)", "whole fit (h)", sent, read], rows)
-    even = n * row_seconds / max(fixed, 1e-9)
-    return (
-        f"{table}\n\nA row takes {row_seconds * 1e6:.0f} µs on one core. Learning takes "
-        f"{fixed:.0f} s on the client, for any number of rows. From about {even:,.0f} workers on, "
-        f"that is the longer part. The sums of a partition take {sums / 1e6:.0f} MB for any number "
-        "of rows."
-    )
-
-
 FIGURES = ("attacks", "estimators", "fit", "fused", "load", "nn", "theory", "trust", "wide")
 TABLES = {
     **{name: partial(paper_table, name) for name in TITLES},
     "reproduction_summary": reproduction_summary,
     "reproduction_notes": lambda: NOTES,
     "recovery": recovery,
-    "scale": scale,
-    "scale_billion": scale_billion,
-    "scale_figures": scale_figures,
+    "scale": lambda: f"{markdown(*scale_tables.sizes())}\n\n{measured_on('scale')}",
+    "scale_figures": lambda: markdown(*scale_tables.figures()),
+    "scale_terms": lambda: markdown(*scale_tables.terms()),
+    "scale_check": lambda: markdown(*scale_tables.check()),
+    "scale_cost": lambda: f"{markdown(*scale_tables.costs())}\n\n{scale_tables.limits()}",
     **{name: partial(figures, name) for name in FIGURES},
     **{f"{name}_targets": partial(figures, name, targets=True) for name in FIGURES},
     "nn_accuracy": nn_accuracy,
