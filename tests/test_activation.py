@@ -32,7 +32,7 @@ def test_arithmetic(sigma):
     np.testing.assert_allclose((-sigma)(z), -sigma(z))
     np.testing.assert_allclose((sigma - 3 * other)(z), sigma(z) - 3 * other(z), atol=1e-12)
     np.testing.assert_allclose((2 * Activation("relu"))(z), 2 * np.maximum(z, 0))
-    with pytest.raises(ValueError, match="in one basis only"):
+    with pytest.raises(ValueError, match="in the same basis"):
         sigma + Activation(RBF(16), np.ones(16))
     with pytest.raises(TypeError):
         sigma * "2"

@@ -84,7 +84,7 @@ class Activation:
         return self._coefficients  # type: ignore[attr-defined]
 
     def __call__(self, z: ArrayLike) -> NDArray[Any]:
-        """sigma(z), of z's shape, float32 for float32 and else float64."""
+        """sigma(z), with the shape of z: float32 for float32, otherwise float64."""
         return self.basis.combine(self.coefficients, as_float(z))
 
     def derivative(self, z: ArrayLike) -> NDArray[Any]:
@@ -114,7 +114,8 @@ class Activation:
         Parameters
         ----------
         z : array, optional
-            Points at which errors count, such as `z_sample_` of an estimator. By default the grid.
+            Points at which errors are measured, such as `z_sample_` of an estimator. Default: the
+            grid.
         top : int
             The number of formulas, at most one per function. A constant has none.
 
@@ -137,8 +138,8 @@ class Activation:
     def simplify(self, tol: float, n_knots: int | None = None) -> Activation:
         """Linear splines with the fewest equally spaced knots that stay within `tol` of sigma.
 
-        It holds on the grid, or for functions that fade to zero on all of their reach; linear
-        tails keep their slope, so that it holds beyond the grid too.
+        The error is at most `tol` on the grid, and outside it too if the basis fades to zero or has
+        linear tails.
 
         Parameters
         ----------
@@ -204,7 +205,7 @@ class Activation:
             return NotImplemented
         if self.basis != other.basis:
             raise ValueError(
-                f"Activations can be added in one basis only. Got {self.basis!r} and "
+                f"Only activations in the same basis can be added. Got {self.basis!r} and "
                 f"{other.basis!r}."
             )
         return Activation(self.basis, self.coefficients + other.coefficients)

@@ -242,7 +242,7 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[type] = ()) -> Any:
     try:
         found = check_archive(data)
         if found.called & (_NEVER_CALLED | given.keys()):
-            raise BadArchive("it has a model's part that is made by its constructor")
+            raise BadArchive("it would call the constructor of a part of the model")
         foreign = _foreign(skops.get_untrusted_types(data=data), given)
     except _REFUSALS as error:
         raise _damaged(path, version, error) from error
@@ -252,7 +252,7 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[type] = ()) -> Any:
             f"{', '.join(foreign)}. {_HINT}"
         )
     if not found.types & _MODELS:
-        raise _no_model(path, "no type of a model")
+        raise _no_model(path, "no model")
     try:
         model = _built(skops, data, {each: given[each] for each in given.keys() & found.types})
     except _REFUSALS as error:

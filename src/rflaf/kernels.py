@@ -1,4 +1,4 @@
-"""The kernel that infinitely many random features give, as a scikit-learn kernel."""
+"""The kernel of infinitely many random features, as a scikit-learn kernel."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class ActivationKernel(Kernel):
     input_scale : float
         s > 0.
     coefficients_bounds : (float, float) or "fixed"
-        Range for every coefficient in the search of a Gaussian process. The coefficient of a fixed
-        activation is searched as well, unless this is "fixed".
+        Range of every coefficient when a Gaussian process optimises them. The coefficient of a
+        fixed activation is optimised as well, unless this is "fixed".
     input_scale_bounds : (float, float) or "fixed"
         Range of s, positive.
     n_hermite : int
         Terms of the series for bases without a closed form. Inputs that are large compared with the
-        details of the activation need more; a ConvergenceWarning says so.
+        details of the activation need more; a ConvergenceWarning is given if there are too few.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class ActivationKernel(Kernel):
         Parameters
         ----------
         X, Y : arrays of shape (n, d) and (n', d)
-            Points. Y is X where it is left out; only then there is a gradient.
+            Points. Y is X by default; `eval_gradient=True` requires Y=None.
 
         Returns
         -------
@@ -192,7 +192,7 @@ class ActivationKernel(Kernel):
 
 
 def _infinite_width(activation: Activation, n_hermite: int) -> InfiniteWidth:
-    """The closed form where there is one, and else a series of `n_hermite` terms."""
+    """The closed form if there is one, otherwise a series of `n_hermite` terms."""
     basis, a = activation.basis, activation.coefficients
     if isinstance(basis, RBF):
         return GaussianMixture(basis.centers, np.broadcast_to(basis.width, basis.n), a)

@@ -44,8 +44,8 @@ def test_report(results, tmp_path):
         (("reproduce", "table11"), "There is no 'table11'"),
         (("reproduce", "table1", "--datasets", "protien"), "protien"),
         (("reproduce", "table1", "--models", "rflaf-rbf"), "rflaf-rbf"),
-        (("tables", "nowhere"), "There are no records in 'nowhere'"),
-        (("report", "nowhere"), "There are no records in 'nowhere'"),
+        (("tables", "nowhere"), "There are no records of `rflaf reproduce` in 'nowhere'"),
+        (("report", "nowhere"), "There are no records of `rflaf reproduce` in 'nowhere'"),
     ],
 )
 def test_errors_have_one_line(words, message, tmp_path, monkeypatch):

@@ -38,7 +38,7 @@ def test_every_form_has_importances_and_a_summary(form, metric, friedman):
     assert shares[10] == 0
     text = model.summary()
     assert re.match(r"RFLAFRegressor: oof R² -?\d\.\d\d \(2 members\)\n", text)
-    assert "40 per member of 11 inputs" in text
+    assert "40 per member, 11 inputs" in text
     expected = {"raw": "standardised columns,", "both": "and their ranks,", "ranks": "ranks of"}
     assert expected[form] in text
 

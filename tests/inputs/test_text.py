@@ -14,7 +14,7 @@ from tests.inputs.conftest import SMALL
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
 WORTH = {"Zelda": 3.0, "Mario Kart": 2.0, "Chess": -1.0, "Golf Tour": -2.0}
-LEFT_OUT = "Free text does not help to predict the target in column 'title', which is left out"
+LEFT_OUT = "Free text in column 'title' does not help to predict the target, and is ignored"
 
 
 def titles(n=200, seed=0):
@@ -164,6 +164,6 @@ def test_networks_take_what_the_encoder_makes(fitted):
 def test_graphs_refuse_text(fitted, tmp_path):
     from rflaf.onnx import export
 
-    with pytest.raises(ValueError, match=r"Column 'title' is free text.*Leave the column out"):
+    with pytest.raises(ValueError, match=r"Column 'title' is free text.*Drop the column"):
         export(fitted, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())

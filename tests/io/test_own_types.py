@@ -195,7 +195,7 @@ def test_a_file_that_calls_the_constructor_of_a_trusted_type_is_refused(archive,
 
     before = Waves.made
     (tmp_path / "m").write_bytes(rewritten(archive, change))
-    with pytest.raises(ValueError, match="made by its constructor"):
+    with pytest.raises(ValueError, match="would call the constructor"):
         load(tmp_path / "m", trusted=[Waves])
     assert Waves.made == before
 

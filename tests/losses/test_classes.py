@@ -75,5 +75,5 @@ def test_places_among_the_classes():
     assert codes.tolist() == [2, 0]
     assert weights.tolist() == [2, 5]
     for strange in ("0", "bb", "z"):
-        with pytest.raises(ValueError, match=f"The class '{strange}' was not there"):
+        with pytest.raises(ValueError, match=f"The class '{strange}' did not occur"):
             loss.encode(np.array(["a", strange]), np.ones(2))

@@ -179,7 +179,7 @@ def test_standard_deviations_and_intervals(name):
     if name == "three quantiles":
         assert found.noise_ is None
         for method in (found.predict_std, found.predict_interval):
-            with pytest.raises(ValueError, match="loss='quantile' and 3 predictions"):
+            with pytest.raises(ValueError, match="loss='quantile' with 3 predictions"):
                 method(NEW_X)
         return
     assert (found.predict_std(NEW_X) > 0).all()
@@ -313,7 +313,7 @@ def test_pages_and_scores(name, tmp_path):
 def test_distributions(name):
     found = fitted(name)
     if name == "three quantiles":
-        with pytest.raises(ValueError, match="loss='quantile' and 3 predictions"):
+        with pytest.raises(ValueError, match="loss='quantile' with 3 predictions"):
             found.predict_dist(NEW_X)
         return
     dist = found.predict_dist(NEW_X)

@@ -224,7 +224,7 @@ def _allocations(results):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"basis": "relu"}, "give it as 'init'"),
+        ({"basis": "relu"}, "pass it as 'init'"),
         ({"basis": "wavelet"}, "Unknown basis 'wavelet'"),
         ({"init": "wiggly"}, "Got 'wiggly'"),
         ({"init": np.zeros(3)}, r"17 coefficients.*\(3,\)"),

@@ -92,7 +92,7 @@ def test_gradients_and_sums_over_channels(penalty, basis, generator):
         each.start.zero_()
     model = torch.nn.Sequential(*alone)
     torch.testing.assert_close(penalty(layer), penalty(model))
-    with pytest.raises(ValueError, match="LearnableActivation in it"):
+    with pytest.raises(ValueError, match="must contain a LearnableActivation"):
         penalty(torch.nn.ReLU())
 
 

@@ -179,7 +179,7 @@ def test_categories_that_are_no_numbers_or_too_close(tmp_path):
     refuse(model, r"onehotencoder', a OneHotEncoder.* not numbers: \['x', 'y'\]", tmp_path)
     close = np.where(X[:, :1] > 0, 1.0, 1.0 + 1e-12)
     model = make_pipeline(OneHotEncoder(), last).fit(close, y)
-    refuse(model, "cannot tell its values apart", tmp_path)
+    refuse(model, "cannot distinguish its values", tmp_path)
     export(model, tmp_path / "model.onnx", dtype="float64", check=close)
     os.remove(tmp_path / "model.onnx")
     model = make_pipeline(OneHotEncoder(min_frequency=2), last).fit(close, y)

@@ -49,7 +49,7 @@ def test_tasks(values, task, dtype):
         ([0.5, 1.5], "classification", "non-integers"),
         ([1, 1], "auto", "one value only"),
         ([1.0, np.inf], "auto", "infinite"),
-        (["2024-01-01", "2024-01-02"], "auto", "holds dates"),
+        (["2024-01-01", "2024-01-02"], "auto", "contains dates"),
         ([f"name {k}" for k in range(9)], "auto", "free text"),
         ([1, 2], "both", "'task' parameter"),
     ],

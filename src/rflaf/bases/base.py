@@ -77,11 +77,11 @@ class Basis(ABC):
         return self.low, self.high
 
     def __call__(self, z: ArrayLike) -> Array:
-        """The values B_i(z), of z's shape and then N."""
+        """The values B_i(z), with the shape of z and a last axis of N."""
         return self._stack(as_float(z), 0)
 
     def derivative(self, z: ArrayLike) -> Array:
-        """The derivatives B_i'(z), of z's shape and then N."""
+        """The derivatives B_i'(z), with the shape of z and a last axis of N."""
         return self._stack(as_float(z), 1)
 
     def combine(self, coefficients: Array, z: Array, order: int = 0) -> Array:
@@ -113,7 +113,7 @@ class Basis(ABC):
         z : array, optional
             Where to sample. By default max(512, 16 N) points, equally spaced over the grid.
         ridge : float
-            Penalty on the squared coefficients, for a basis that is nearly dependent.
+            Penalty on the squared coefficients, for functions that are nearly dependent.
 
         Examples
         --------
@@ -135,7 +135,7 @@ class Basis(ABC):
         values = values.ravel()
         if values.shape != points.shape:
             raise ValueError(
-                f"'target' has {values.size} values for {points.size} points 'z'. Expected as many."
+                f"'target' has {values.size} values for {points.size} points 'z'. They must match."
             )
         if not (np.isfinite(points).all() and np.isfinite(values).all()):
             raise ValueError("'z' and 'target' must be finite. Got NaN or infinity.")
@@ -183,7 +183,7 @@ class Basis(ABC):
 
 
 class GridBasis(Basis):
-    """A basis of which nothing can be chosen but the number of functions and the grid."""
+    """A basis whose only parameters are the number of functions and the grid."""
 
     least: ClassVar[int] = 1  # functions
 

@@ -19,7 +19,7 @@ class BSpline(Basis):
     """N B-splines on uniform knots, which sum to one on [low, high].
 
     The knots lie (high - low) / (n - degree) apart, and `degree` of them on either side of the
-    grid, so that n > degree. Function i lives on the knots i to i + degree + 1.
+    grid, so that n > degree. Function i is nonzero between the knots i and i + degree + 1.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class BSpline(Basis):
 
     @property
     def spacing(self) -> float:
-        """The distance of the knots."""
+        """The distance between knots."""
         return (self.high - self.low) / (self.n - self.degree)
 
     @property

@@ -18,7 +18,7 @@ class Continued(Basis):
     Parameters
     ----------
     basis : Basis
-        What holds on the grid.
+        The basis on the grid.
     tail : {"linear", "constant"}
         Beyond the grid: with the value and the slope of its edge, or with the value alone.
 

@@ -93,7 +93,7 @@ class Fixed(Basis):
 
     @classmethod
     def with_phase(cls, name: str, low: float = -2.0, high: float = 2.0) -> Fixed:
-        """The activation `name` as random features want it: even functions with a phase.
+        """The activation `name` for random features: even functions get a phase.
 
         `low` and `high` are as for the class.
         """

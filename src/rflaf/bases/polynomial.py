@@ -14,8 +14,8 @@ from rflaf.bases.base import Array, GridBasis
 class Polynomial(GridBasis):
     """The powers z^0, ..., z^(n-1).
 
-    They are evaluated as they are, everywhere: high powers overflow for large |z|, and then the
-    result is an infinity. `Chebyshev` spans the same polynomials on the grid without that.
+    They are evaluated everywhere: for large |z|, high powers overflow to infinity. `Chebyshev`
+    spans the same polynomials on the grid without overflow.
 
     Parameters
     ----------

@@ -20,9 +20,9 @@ class RBF(Basis):
     Parameters
     ----------
     n : int, optional
-        Number of centres. It may be left out where `centers` is given.
+        Number of centres; optional if `centers` is given.
     low, high : float
-        First and last of the equally spaced centres; not used where `centers` is given.
+        First and last of the equally spaced centres; ignored if `centers` is given.
     width : float or array of n, optional
         The h in exp(-(z-c)²/(2h²)). Default: the spacing of the centres (for given centres, the
         mean spacing; for a single one, the length of the grid).

@@ -45,7 +45,7 @@ def _one_line(error: Exception) -> str:
         text = f"'{error.filename}': {error.strerror}."
     columns = getattr(error, "columns", [])
     if columns:
-        text += " Leave it out with " + " ".join(f"--drop {shlex.quote(c)}" for c in columns)
+        text += " To ignore: " + " ".join(f"--drop {shlex.quote(c)}" for c in columns)
     # what the package raises on purpose explains itself; else the kind of error helps
     if isinstance(error, ValueError | ImportError | MemoryError | OSError) and text:
         return text

@@ -92,6 +92,8 @@ _OPTIONS = {
     "A wider 'grid' and more 'n_basis' may help.": "More --basis-functions may help.",
     " Pass 'groups' if other rows belong together too.": "",
     "predict_interval widens": "--std grows",
+    "The 'activation' parameter of fit_table": "--activation",
+    "'strict' allows": "--strict allows",
     "oof_score_": "the out-of-fold score",
 }
 

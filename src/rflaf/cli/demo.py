@@ -32,9 +32,9 @@ class Result:
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the page.")] = Path("demo-output"),
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("demo-output"),
 ) -> None:
-    """Compare RFLAF with other models on three tables, and write a page about a model."""
+    """Compare RFLAF with other models on three tables, and write a model report."""
     import scipy.linalg  # noqa: F401  # its BLAS must be there for the limit to reach it
     from threadpoolctl import threadpool_limits
 
@@ -72,7 +72,7 @@ def demo(
     )
     total = time.perf_counter() - start
     say(f"{total:.0f} s in total, {compiled:.0f} s of it for loading or compiling kernels.")
-    say(f"A page about the RFLAF model of {chosen.data.name}: {page}")
+    say(f"Report on the RFLAF model of {chosen.data.name}: {page}")
 
 
 def models_for(data: DataSet, seed: int) -> dict[str, Callable[[], Any]]:

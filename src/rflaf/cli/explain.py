@@ -32,8 +32,8 @@ def explain(
 ) -> None:
     """Attribute the prediction of each row to the columns.
 
-    A row of the output has "base", the mean score of some training rows, and one number per column;
-    they sum to the score of the row. With more than two classes there is a row per class.
+    The output has "base", the mean score of some training rows, and one attribution per column.
+    They sum to the score: the prediction, or log-odds. More than two classes have a row each.
     """
     import numpy as np
     import pandas as pd
@@ -51,7 +51,7 @@ def explain(
     names = [name for name in why.feature_names if name in fitted.columns]
     taken = {"base", "class"} & set(names)
     if taken:
-        raise TableError(f"The column {taken.pop()!r} has the name of a column of the output.")
+        raise TableError(f"The column {taken.pop()!r} must be renamed: the output has its own.")
     values = np.atleast_3d(why.values)  # n × d × C
     columns = {name: values[:, why.feature_names.index(name)].ravel() for name in names}
     result = pd.DataFrame({"base": why.base_values.ravel(), **columns})

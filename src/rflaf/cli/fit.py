@@ -30,11 +30,10 @@ def fit(
     target: Target,
     task: TaskOption = "auto",
     loss: Annotated[
-        str,
-        typer.Option(
-            help="Loss of a regression: squared_error, absolute_error, huber, quantile (the "
-            "median), poisson, gamma or tweedie."
-        ),
+        Literal[
+            "squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"
+        ],
+        typer.Option(help="Loss of a regression; quantile: the median."),
     ] = "squared_error",
     out: Annotated[
         Path, typer.Option(help="Model file to write; overwritten if it exists.")
@@ -48,7 +47,8 @@ def fit(
     ] = "rbf",
     basis_functions: Annotated[int, typer.Option(min=1, help="Number of basis functions.")] = 32,
     metric: Annotated[
-        str, typer.Option(help="Metric of the inputs: auto, full, diagonal or none.")
+        Literal["auto", "full", "diagonal", "none"],
+        typer.Option(help="Learned linear map of the inputs."),
     ] = "auto",
     effort: Annotated[
         Literal["fast", "default", "best"], typer.Option(help="How much work to do.")
@@ -62,11 +62,11 @@ def fit(
         ),
     ] = None,
     validation: Annotated[
-        float, typer.Option(min=0.0, max=0.9, help="Share of rows held out for the scores.")
+        float, typer.Option(min=0.0, max=0.9, help="Share of rows held out to score a first fit.")
     ] = 0.2,
     seed: Seed = 0,
     report: Annotated[
-        Path | None, typer.Option(help="Also write an HTML page about the model to this file.")
+        Path | None, typer.Option(help="Also write a model report to this .html file.")
     ] = None,
     drop: Drop = None,
     categorical: Categorical = None,
@@ -120,7 +120,7 @@ def fit(
     model.fitted["missing"] = list(missing or ())  # `rflaf predict` reads tables in the same way
     save(model, out)
     say(f"{model.task.capitalize()}, because {model.reason}." if task == "auto" else
-        f"{model.task.capitalize()}, as asked for.")  # fmt: skip
+        f"{model.task.capitalize()}, as requested.")  # fmt: skip
     rows, width = model.fitted["rows"], len(model.columns)
     say(f"Fitted to {rows:,} rows and {width} columns in {model.fitted['seconds']:.1f} s.")
     if model.estimator.left_out_:
@@ -129,7 +129,7 @@ def fit(
         say(score_line(model.scores))
     say(f"Model: {plain(out)}")
     if report is not None:
-        say(f"Page: {plain(report)}")
+        say(f"Report: {plain(report)}")
 
 
 SCORE_NAMES = {"r2": "R²", "rmse": "RMSE", "accuracy": "accuracy", "log_loss": "log-loss"}

@@ -69,7 +69,7 @@ def predict(
     try:
         check_output(out, inputs=() if force else (table, model))
     except TableError as error:
-        hint = " Or give --force." if "is also the input" in str(error) else ""
+        hint = " Or use --force." if "is also the input" in str(error) else ""
         raise TableError(f"{error}{hint}") from None
     fitted = load_table_model(model)
     kept = keep or []
@@ -96,7 +96,7 @@ def predict(
             made |= {f"p({c})": values[:, i] for i, c in enumerate(fitted.classes)}
     taken = [name for name in kept if name in made]
     if taken:
-        raise TableError(f"The column {taken[0]!r} cannot be kept: predictions have that name.")
+        raise TableError(f"The column {taken[0]!r} cannot be kept: the output has its own.")
     known = {*map(str, fitted.estimator.feature_names_in_), *kept, fitted.target}
     extra = [name for name in frame if name not in known]
     if extra:

@@ -106,7 +106,7 @@ def report(
         Path, typer.Option("-o", "--out", help="Output path; overwritten if it exists.")
     ] = Path("report.html"),
 ) -> None:
-    """Write all tables, curves and figures as one self-contained HTML page."""
+    """Write the paper's tables and figures next to ours as one HTML page, from such records."""
     from rflaf.paper.report import write_report
 
     _records(results)
@@ -123,7 +123,7 @@ def _records(folder: Path) -> list[dict[str, Any]]:
 
     records = Store(folder).read()
     if not records:
-        raise ValueError(f"There are no records in '{folder}'. `rflaf reproduce` writes them.")
+        raise ValueError(f"There are no records of `rflaf reproduce` in '{folder}'.")
     return records
 
 

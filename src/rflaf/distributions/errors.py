@@ -24,7 +24,7 @@ class ErrorDistribution(Distribution):
     ----------
     prediction, scale : array, n × C
     shapes : list of C ErrorShape
-        The distributions of errors over their scale.
+        The distributions of errors divided by their scale.
     single : bool
         Whether arrays have one number per row.
 

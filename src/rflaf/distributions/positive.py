@@ -23,7 +23,7 @@ _MOST_COUNTS = 10_000  # that are added up one by one
 
 @dataclass(frozen=True, repr=False)
 class Positive(Distribution):
-    """A family that mean and standard deviation determine.
+    """A family determined by mean and standard deviation.
 
     Attributes
     ----------
@@ -142,15 +142,15 @@ class CountDistribution(Positive):
 @final
 @dataclass(frozen=True, repr=False)
 class SumDistribution(Positive):
-    """Zeros and positive numbers, as of a sum of gamma variables, a Poisson variable of them.
+    """Zeros and positive numbers: nearly a compound Poisson-gamma (Tweedie) distribution.
 
-    Mean, variance and the probability of zero are those of such a sum. Given that it is not zero,
-    a gamma distribution takes its place, which can be computed at once.
+    Mean, variance and the probability of zero are those of a sum of gamma variables, whose number
+    is a Poisson variable. Positive sums have a single gamma distribution instead, which is faster.
 
     Attributes
     ----------
     power : float
-        Between 1 and 2. The larger, the fewer and the more different are the summands.
+        Between 1 and 2. A larger power means fewer and more variable summands.
 
     Examples
     --------

@@ -131,8 +131,8 @@ class BaseRFLAF(InspectionMixin):
         before: PartialState | None = getattr(self, "_partial", None)
         if before is None and "members_" in vars(self):
             warnings.warn(
-                "partial_fit starts a new model: this one was fitted by fit, which keeps no sums "
-                "over its rows.",
+                "partial_fit starts a new model, because this one was fitted by 'fit', which keeps "
+                "no sums over rows.",
                 UserWarning,
                 stacklevel=caller_level(),
             )
@@ -354,10 +354,10 @@ class BaseRFLAF(InspectionMixin):
             yield block.x if encoder is None else encoder.encode(block.x)
 
     def predict_blocks(self, X: Any) -> Iterator[Array]:
-        """The predictions for a source or an array, in order, a block of rows at a time.
+        """Yield the predictions for a source or an array, a block of rows at a time.
 
-        For more rows than there is room for predictions. The blocks are not those of the source;
-        together they are what `predict` returns.
+        Use it if the predictions of all rows do not fit into memory. Blocks may differ from those
+        of the source; concatenated, they are what `predict` returns.
         """
         for scores in self._scored_blocks(self._input_blocks(X)):
             yield self._predicted(scores)

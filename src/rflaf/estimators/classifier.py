@@ -49,8 +49,8 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     feature_importances_, feature_importances_std_, background_, effort_, left_out_
         As for RFLAFRegressor. With two classes there is one output, the log-odds of the second.
     oof_prediction_ : array, n × C, or None
-        For each row the calibrated probabilities of the members that have not seen it (NaN: all
-        have, or the row has no weight). None if there are too many rows to keep.
+        Calibrated out-of-fold probabilities. NaN for rows that all members were trained on, and
+        for rows without weight. None if there are too many rows to keep.
     oof_score_ : float
         Accuracy of `oof_prediction_`, with the sample weights.
     oof_metrics_ : dict
@@ -113,20 +113,20 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
         """Add rows to the model.
 
-        The first call is a fit, so give it a few thousand rows, some of every class: activation,
-        metric, class weights, temperature and the members' parts in the prediction come from it and
-        stay, and so do `oof_score_` and the importances. Of earlier rows the sums of a quadratic
-        model of their loss are kept: the weights come near those of a fit to all rows. The penalty
-        of the summed loss stays, so that `alpha_`, that of the mean, falls as rows come, unless
-        `alpha` is given. A call that fails or is interrupted counts none of its rows.
+        The first call is a fit, so give it a few thousand rows that contain all classes:
+        activation, metric, class weights, temperature, weights of members, `oof_score_` and
+        importances come from it and do not change. Later calls update the output weights, which
+        are close to those of a fit to all rows: earlier rows are represented by a quadratic model
+        of their loss. The penalty of the summed loss is kept, so that `alpha_`, which refers to the
+        mean, falls as rows are added. A call that fails or is interrupted uses none of its rows.
 
         Parameters
         ----------
         X : array or sparse matrix, n × d
         y : array of n
-            Classes; after the first call all or some of those in it.
+            Classes; later calls may not add new ones.
         classes : array, optional
-            All classes. The first call finds them in y, so this is only a check.
+            All classes, as a check: they must be those of y in the first call.
         sample_weight : array of n, optional
 
         Examples

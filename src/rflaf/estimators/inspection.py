@@ -41,7 +41,7 @@ def warn_of_coverage(share: float, basis: Basis) -> None:
 
 
 class InspectionMixin(BaseEstimator):
-    """The activation's picture, a summary, a page."""
+    """Plots, a summary, explanations and a report."""
 
     def plot_activation(self, ax: Any = None) -> Any:
         """Plot the learned activation, over a histogram of the projected inputs.
@@ -302,16 +302,16 @@ class InspectionMixin(BaseEstimator):
         """Score, members, chosen parameters and importances, as text."""
         check_is_fitted(self)
         losses = [record["loss"] for record in self.history_]
-        inputs, columns = len(self.scale_), self.n_features_in_
+        inputs, columns = len(self.scale_), len(np.unique(self._origin))
         metrics = len(self.members_[0].layer.metrics)
         lines = [
             f"{type(self).__name__}: {self._score_line()}",
             *(f"  members        {text}" for text in describe_members(self.members_)),
-            f"  features       {self.components_.shape[1]} per member of {inputs} inputs"
+            f"  features       {self.components_.shape[1]} per member, {inputs} inputs"
             f"{f' from {columns} columns' if columns != inputs else ''}",
             f"  activation     {self.activation_.basis!r}",
             *(f"  looks like     {each} (R² {each.r2:.3f})" for each in self._formula()),
-            f"  metric         {self.metric_kind_}{f', {metrics} of them' if metrics > 1 else ''}",
+            f"  metric         {self.metric_kind_}{f', {metrics} metrics' if metrics > 1 else ''}",
             f"  alpha          {self.alpha_:.3g}",
             f"  grid coverage  {self.grid_coverage_:.1%}",
             f"  effort         {self.effort_}",
@@ -362,11 +362,11 @@ class InspectionMixin(BaseEstimator):
         y_train: Any = None,
         title: str | None = None,
     ) -> Path:
-        """Write a page about the model: one self-contained HTML file.
+        """Write a model report: one self-contained HTML file. Returns its path.
 
-        The parameters, and the path that is returned, are those of `rflaf.report.write_report`:
-        `path` is replaced if it exists, `X_test` and `y_test` are rows that the model has not seen,
-        `X_train` and `y_train` those of the fit, and `title` is the page's.
+        `path` is overwritten if it exists. `X_test` and `y_test` are rows that the model was not
+        trained on, `X_train` and `y_train` those of the fit. `title` is the title of the page. See
+        `rflaf.report.write_report`.
 
         Examples
         --------

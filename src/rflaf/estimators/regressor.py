@@ -51,10 +51,10 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         "cos" and "gaussian" include a phase, because a model with an even activation cannot learn
         odd functions; `rflaf.bases.Fixed("cos")` has none.
     n_basis : int
-        Number of basis functions, N, if `activation` is a name. The cost does not depend on it. Of
-        "polynomial" more than 8 are hardly ever useful, with a warning: "chebyshev" has no limit.
+        Number of basis functions, N, if `activation` is a name. The cost does not depend on it.
+        More than 8 powers of "polynomial" are hardly ever useful, and give a warning.
     grid : (float, float)
-        Interval of the basis. At the start nearly all projected inputs lie inside [-2, 2].
+        Interval of the basis. Before learning, nearly all projected inputs lie in [-2, 2].
     metric : {"auto", "full", "diagonal", "none"}
         The map L. "full" learns directions, "diagonal" one scale per input, "none" leaves the
         standardised inputs unchanged. "auto": the one with the lowest held-out error.
@@ -83,18 +83,17 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     max_iter, tol : int, float
         Maximum number of steps for learning sigma and L (0: none); n rows get at most 8 + n / 50,
         with several members 8 + n / 100. Most steps use small sketches of rows and features, the
-        last ones larger sketches. Steps of one size end when 32 of them improve the loss by less
-        than `tol`, relatively.
+        last ones larger sketches. Steps of one size end when 32 of them reduce the loss by less
+        than the share `tol`.
     l1, smoothness : float
         Penalties on sigma's coefficients: their mean |a|, and their mean squared second difference.
     projection : {"gaussian", "orthogonal"}
         How the w_m are drawn.
     max_bytes : int or None
-        Memory limit for what a fit may choose to hold: the sample for learning the activation,
-        blocks of rows, features between passes. None: up to 200,000 rows, and a quarter of the free
-        memory.
+        Memory limit for the sample on which the activation is learned, blocks of rows, and features
+        kept between passes. None: up to 200,000 rows, and a quarter of the free memory.
     warm_start : bool
-        Start from the sigma, L and alpha of the last fit. Out-of-fold results are honest only if
+        Start from the sigma, L and alpha of the last fit. Out-of-fold results are valid only if
         rows and seed are those of that fit.
     n_jobs : int or None
         Threads. None: the setting of joblib's context, or all processors. BLAS is limited to one
@@ -109,37 +108,36 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         other than dates raise an error.
     monotonic_cst : array-like of d, dict or None
         1 for columns in which predictions must never fall, -1 for those in which they must never
-        rise, 0 for others; or a dict by column name. At most eight numeric columns. It holds for
-        any two rows that differ in one such column only, within the range of the training rows
-        (`docs/algorithm.md`). Predictions take 16 to 512 times as long.
+        rise, 0 for others; or a dict by column name. At most eight numeric columns. The constraint
+        is met by any two rows that differ in one such column only, within the range of the training
+        rows (`docs/algorithm.md`). Predictions take 16 to 512 times as long.
     effort : {"fast", "default", "best"}
         Amount of work. "fast": one member per form with at most 800 features, short learning and
         trials. "best": twice as many members and features. Parameters that you set
         (`n_components`, `n_members`, `max_iter`) are kept.
     time_limit : float or None
-        Seconds after which `fit` ends with the best that it has; the smallest fit is always made.
-        It fits with little effort first, and with more while there is time, up to `effort`. What
-        it left out is in `left_out_`. The result depends on the machine and what else runs there.
+        Seconds after which `fit` ends with the best model so far. Fits of increasing effort are
+        made, up to `effort`; the first and smallest one is always finished. `left_out_` lists what
+        was skipped. The result depends on the speed and the load of the machine.
     local_models : bool
-        Whether small parts of the rows may have output weights of their own, on top of those for
-        all rows. Rows that they have not seen decide how much, or that nothing is gained. False:
-        the model of the paper alone, one sum of features for all rows; so it is with a given
-        `alpha`.
+        Whether small parts of the rows may have their own output weights, in addition to those for
+        all rows, if that lowers the held-out error. False: one sum of features for all rows, as in
+        the paper. A given `alpha` has the same effect.
 
     Attributes
     ----------
     members_ : list
         The members: each has `layer` (its `form` of the inputs, `activation`, `metrics`,
         `components`, `history`), `coef`, `intercept`, `weight` and `local` models. The weights sum
-        to one, and the form with the largest part comes first. The attributes below are those of
-        the first member unless they say otherwise.
+        to one, and the form with the largest weight comes first. Unless stated otherwise, the
+        attributes below are those of the first member.
     activation_ : Activation
         The learned sigma: call it, plot it, compile it.
     output_weights_ : array, M or M × C
     intercept_ : float or array of C
     metric_ : array, d' × d' or d'
-        L, for inputs in their form. Where the target is a sum of parts with inputs of their own, a
-        layer may have several, which share its features: `members_[0].layer.metrics`.
+        L, for inputs in their form. A member may have several, each for a part of its features:
+        `members_[0].layer.metrics`.
     metric_kind_, input_form_ : str
         What was chosen.
     components_ : array, d' × M
@@ -154,12 +152,12 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
     grid_coverage_ : float
         Share of projected inputs inside the grid. The fit limits L so that most of them are.
     oof_prediction_ : array, n or n × C, or None
-        For each row the weighted prediction of the members that have not seen it (NaN: all have).
-        None if there are too many rows to keep.
+        Out-of-fold predictions, by members that were not trained on the row; NaN if all were. None
+        if there are too many rows to keep.
     oof_score_ : float
         Score of `oof_prediction_`: R² for squared error, D² for other losses (one minus the loss
-        relative to the best constant). A row was used to choose the form of the inputs, the penalty
-        and the weights of the teams, and for nothing else in its prediction.
+        relative to the best constant). `docs/estimators.md` lists the few choices that use all
+        rows, such as the penalty.
     feature_importances_ : array of d
         How much predictions change when a column is shuffled, scaled to sum to one.
     feature_importances_std_ : array of d
@@ -335,7 +333,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
         if self.spread_ is None:
             raise ValueError(
                 "Distributions, standard deviations and intervals need one prediction per target. "
-                f"Got loss={self.loss_.name!r} and {self.loss_.outputs} predictions: use these."
+                f"Got loss={self.loss_.name!r} with {self.loss_.outputs} predictions: use these."
             )
         blocks = [self._located(self.spread_, x) for x in self._input_blocks(X)]
         prediction, std = (np.concatenate(parts) for parts in zip(*blocks))

@@ -35,14 +35,13 @@ CATEGORICAL = [StrOptions({"from_dtype"}), "array-like", None]
 class ColumnEncoder(TransformerMixin, BaseEstimator):
     """Encode the columns of a data frame as numbers: categories, missing values, dates, booleans.
 
-    Numbers stay as they are; missing ones become the median, with a column that says so where the
-    fit had some. Booleans are 0 and 1. A category becomes one-hot columns, with missing values as
-    a level, and rare levels together; above `one_hot_levels` levels it becomes the mean of the
-    target by level, shrunk towards that of all rows. Dates become days since the first, points on
-    circles for the times of the year, the week and the day where they vary, and the days since
-    another column of dates if there is one. Free text becomes up to 30 numbers: the main directions
-    of its character n-grams. Identifiers are left out with a warning, and so is free text that does
-    not help linear models to predict y.
+    Numbers stay as they are; missing ones become the median, with a 0/1 column that marks them if
+    the fit had some. Booleans are 0 and 1. A category becomes one-hot columns, with missing values
+    as a level, and one column for all rare levels; above `one_hot_levels` levels it becomes the
+    mean of the target by level, shrunk towards the overall mean. Dates become days since the first,
+    sine and cosine of the time of the year, the week and the day if they vary, and the days between
+    columns of dates. Free text becomes up to 30 numbers from its character n-grams. Identifiers are
+    ignored with a warning, and so is free text that does not help linear models to predict y.
 
     RFLAFRegressor and RFLAFClassifier do this themselves; it is for other models.
 
@@ -348,8 +347,8 @@ def _with_useful_text(
     unnamed = [f"x{k}" for k in range(state["n_features_in_"])]
     names = state.get("feature_names_in_", state.get("column_labels_", unnamed))
     warnings.warn(
-        f"Free text does not help to predict the target in column "
-        f"{', '.join(repr(str(names[k])) for k in gone)}, which is left out. {KEEP}",
+        f"Free text in column {', '.join(repr(str(names[k])) for k in gone)} does not help to "
+        f"predict the target, and is ignored. {KEEP}",
         UserWarning,
         stacklevel=caller_level(),
     )

@@ -22,7 +22,7 @@ TRUTH = {"True": 1.0, "true": 1.0, "TRUE": 1.0, "False": 0.0, "false": 0.0, "FAL
 SAME = {"True": "1", "False": "0"}  # levels of the same meaning
 
 LEFT_OUT = ("id", "other")
-KEEP = "To keep a column, name it in 'categorical_features' or make it a category."
+KEEP = "To use a column, name it in 'categorical_features' or make it a category."
 
 
 def column_kind(values: Any) -> str:
@@ -32,16 +32,16 @@ def column_kind(values: Any) -> str:
     -------
     str
         "number", "boolean", "category", "date", "text" or "almost number" (numbers with a few
-        non-numeric entries), of which an encoder makes numbers; "id" or "other", which it leaves
-        out; "empty".
+        non-numeric entries), which an encoder turns into numbers; "id", "other" or "empty", which
+        it ignores.
 
     Notes
     -----
-    Strings are dates where all of them are; else a category where each occurs twice or more on
-    average, and free text where they do not; so names and identifiers are free text. A type for
-    categories is always a category. More than 20 values that are numbers in nine rows of ten, but
-    not in all, are not a category but "almost number". Whole numbers are an id if nearly all are
-    different and the column's name says so: "id", "customer_id", "userId", "Unnamed: 0".
+    Strings are dates if all of them are dates; otherwise a category if each value occurs twice or
+    more on average, and free text if not, as names are. A categorical type is always a category.
+    Strings with more than 20 values, numbers in nine rows of ten but not in all, are "almost
+    number". Integers are an id if nearly all are different and the column has a name like "id",
+    "customer_id", "userId" or "Unnamed: 0".
 
     Examples
     --------
@@ -211,25 +211,25 @@ def _read_levels(column: Column, orders: Mapping[str, str]) -> tuple[Array, Arra
 def explain(column: Column, kind: str) -> str:
     """A few words on what is unusual about a column of this kind."""
     if kind == "date":
-        return f"Column {column.name!r} holds dates."
+        return f"Column {column.name!r} contains dates."
     if kind in ("id", "text"):
         values = as_levels(column)[0]
         there = values[values >= 0]
-        what = "free text" if kind == "text" else "an identifier"
+        what = "is free text" if kind == "text" else "looks like an identifier"
         return (
-            f"Column {column.name!r} holds {what} ({len(np.unique(there)):,} values in "
+            f"Column {column.name!r} {what} ({len(np.unique(there)):,} distinct values in "
             f"{len(there):,} rows)."
         )
     if kind == "almost number":
         odd = odd_entries(column)
         if not len(odd):
-            return f"Column {column.name!r} holds numbers that are written as text."
+            return f"Column {column.name!r} contains numbers written as text."
         rows = int((np.asarray(column.codes) >= 0).sum())
         return (
             f"Column {column.name!r} has {len(odd):,} non-numeric entries in {rows:,} rows, such "
             f"as {column.levels[odd[0]]!r} (does it stand for a missing value?)."
         )
-    return f"Column {column.name!r} holds {_what(column)}, which are neither numbers nor strings."
+    return f"Column {column.name!r} contains {_what(column)}, neither numbers nor strings."
 
 
 def warn_of(columns: Sequence[Column], kinds: Sequence[str], unsure: list[str]) -> None:
@@ -242,11 +242,11 @@ def warn_of(columns: Sequence[Column], kinds: Sequence[str], unsure: list[str]) 
     ]
     said = []
     if gone:
-        said.append(f"{' '.join(gone)} {'They are' if len(gone) > 1 else 'It is'} left out. {KEEP}")
+        said.append(f"{' '.join(gone)} {'They are' if len(gone) > 1 else 'It is'} ignored. {KEEP}")
     if lenient:
         said.append(f"{' '.join(lenient)} Non-numeric entries count as missing.")
     if unsure:
-        said.append(f"Dates may be read in several ways. They are read so: {' '.join(unsure)}")
+        said.append(f"Ambiguous dates are read as follows: {' '.join(unsure)}")
     if said:
         warnings.warn(" ".join(said), UserWarning, stacklevel=caller_level())
 

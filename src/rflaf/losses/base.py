@@ -1,6 +1,6 @@
 """What a loss is: all that differs between fits of numbers, counts and classes.
 
-A fit never asks which loss it has. A new loss is one file with one final class.
+A new loss is one file with one final class.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FLATTEST = 1e-9  # curvature that a response can be divided by
 
 
 class Quadratic(NamedTuple):
-    """A loss near some scores: bend (response - score)², summed over outputs, but for a constant.
+    """A loss near some scores: bend (response - score)², summed over outputs, up to a constant.
 
     `response` is n × C and `bend` n: one number per row, so that all outputs share a Gram matrix.
     """
@@ -101,8 +101,7 @@ class Loss(ABC):
         """Predictions from the model's scores."""
 
     def score(self, scores: Float64, target: Array, weights: Array) -> float:
-        """What is shown as the quality of scores, 1 at best: how far below the best constant's
-        their loss is."""
+        """Quality of scores, at most 1: one minus their loss relative to the best constant's."""
         plain = np.broadcast_to(self.constant(target, weights), scores.shape)
         most = self.value(plain, target, weights)
         return 1 - self.value(scores, target, weights) / most if most > 0 else 0.0
@@ -140,7 +139,7 @@ class Loss(ABC):
         return np.array([low - more, high + more])
 
     def residuals(self, scores: Float64, y: Array) -> Float64 | None:
-        """Observed minus predicted, n × C, for the model's scores; None where there is no minus."""
+        """Observed minus predicted, n × C, for the model's scores; None for classes."""
         prediction = np.asarray(self.predict(scores), np.float64)
         return np.asarray(y, np.float64).reshape(len(y), -1) - prediction.reshape(len(y), -1)
 
@@ -153,20 +152,17 @@ class Loss(ABC):
         return float(r2_score(y, prediction, sample_weight=weights))
 
     def error_scale(self, prediction: Array) -> Array | None:
-        """What the size of errors grows with `prediction` like, n × C, if the loss implies it.
-
-        None: it is learned.
-        """
+        """Scale of errors at a `prediction`, n × C, if the loss implies one; None: learned."""
         return None
 
     def centred(self, shape: ErrorShape) -> ErrorShape:
-        """The distribution of errors, `shape`, moved to where the loss puts predictions."""
+        """The distribution of errors, `shape`, shifted so that its predicted statistic is 0."""
         return shape
 
     def distribution(
         self, prediction: Array, std: Array, shapes: Sequence[ErrorShape]
     ) -> Distribution:
-        """That of observations around a `prediction`, n × C, by `std` and `shapes` of errors."""
+        """Distribution of observations at a `prediction`, n × C; `std` and `shapes` of errors."""
         unit = np.array([shape.std for shape in shapes])
         scale = std / np.where(unit > 0, unit, 1.0)
         return ErrorDistribution(prediction, scale, shapes, self.outputs == 1 and self.single)
@@ -176,7 +172,7 @@ class Loss(ABC):
         some = np.linspace(-1, 1, 2 * self.outputs).reshape(2, -1)
         if not np.array_equal(np.reshape(self.predict(some), some.shape), some):
             raise ValueError(
-                f"{type(self).__name__} must have a method 'export' to leave Python: its "
+                f"{type(self).__name__} must define 'export' for ONNX and PyTorch, because its "
                 "predictions are not its scores."
             )
         return scores

@@ -122,7 +122,7 @@ class Deviance(Loss):
 @final
 @dataclass(frozen=True)
 class Poisson(Deviance):
-    """exp(score) - target score, but for a constant: for counts, and rates weighted by exposure.
+    """exp(score) - target score, up to a constant: for counts, and rates weighted by exposure.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class Poisson(Deviance):
 @final
 @dataclass(frozen=True)
 class Gamma(Deviance):
-    """score + target exp(-score), but for a constant: for positive targets and relative errors."""
+    """score + target exp(-score), up to a constant: for positive targets and relative errors."""
 
     power: float = field(default=2.0, init=False)
 

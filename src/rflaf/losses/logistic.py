@@ -20,7 +20,7 @@ _WIDEST = 1e30  # the lighter of two classes would be nothing beside the heavier
 
 @dataclass(frozen=True)
 class Logistic(Loss):
-    """-log p of a row's class. Of two classes one score is kept, the log-odds of the second.
+    """-log p of a row's class. With two classes there is one score, the log-odds of the second.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Logistic(Loss):
     classes : array
         In their order.
     weights : array
-        What the weights of the classes' rows are multiplied by.
+        Factor of the row weights of each class.
 
     Examples
     --------
@@ -83,8 +83,8 @@ class Logistic(Loss):
         strange = classes[codes] != y
         if np.any(strange):
             raise ValueError(
-                f"The class {y[strange].tolist()[0]!r} was not there when the classes were "
-                "counted. Expected the same rows in every pass."
+                f"The class {y[strange].tolist()[0]!r} did not occur in the first pass over the "
+                "rows. Expected the same rows in every pass."
             )
         return codes, weights * by_class[codes]
 
@@ -158,10 +158,10 @@ class Logistic(Loss):
         return None
 
     def temperature(self, scores: Float64, target: Array, weights: Array) -> float:
-        """The one with the least loss, where that makes a difference.
+        """The temperature with the lowest loss; 1 if the gain is below 0.1 %.
 
-        As if a part of one row more had been wrong: n rows without an error do not show that
-        errors are very much rarer than one in n, however far apart the classes are.
+        A misclassified row of small weight is added: n rows without an error do not show that
+        errors are much rarer than one in n, however far apart the classes are.
         """
         if np.ptp(target) == 0:  # the other classes are among rows that these scores do not know
             return 1.0

@@ -70,9 +70,9 @@ class Robust(Numbers):
 @final
 @dataclass(frozen=True)
 class AbsoluteError(Robust):
-    """|score - target|, whose least is at the median of the targets.
+    """|score - target|, which the median of the targets minimises.
 
-    Nearer than 0.15 of the targets' spread it is a parabola.
+    Within 0.15 times the spread of the targets it is a parabola.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class AbsoluteError(Robust):
 @final
 @dataclass(frozen=True)
 class Huber(Robust):
-    """Squared error up to 0.3 of the targets' spread, then absolute error.
+    """Squared error up to 0.3 times the spread of the targets, then absolute error.
 
     The prediction is a mean that is robust to outliers.
 
@@ -116,8 +116,8 @@ class Huber(Robust):
 class Quantile(Robust):
     """The pinball loss times two, |score - target| - (2 q - 1) (score - target).
 
-    Nearer than 0.15 of the targets' spread it is a parabola. Several quantiles are scores of one
-    model, sorted in each prediction: they never cross, and sorting never raises the loss.
+    Within 0.15 times the spread of the targets it is a parabola. Several quantiles are scores of
+    one model, sorted in each prediction: they never cross, and sorting never raises the loss.
 
     Attributes
     ----------

@@ -21,21 +21,21 @@ Array = NDArray[Any]
 
 
 class FittedModule(nn.Module):
-    """What `to_torch` of an estimator gives; see there."""
+    """A fitted estimator as a module: see `RFLAFRegressor.to_torch`."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.steps = _steps_of(model)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Predictions, as `predict` gives them; of classifiers as `predict_proba`."""
+        """Predictions as by `predict`; for classifiers as by `predict_proba`."""
         result: Tensor = self.steps(x)[1]
         return result.to(x.dtype)
 
     def scores(self, x: Tensor) -> Tensor:
-        """What the loss takes, n × C: for two classes log-odds, for more their logits.
+        """Scores, n × C: log-odds for two classes, logits for more.
 
-        For regressors it is the prediction before `exp`, where the loss has one.
+        For regressors with a log link, the logarithm of the prediction; else the prediction.
         """
         result: Tensor = self.steps(x)[0]
         return result.to(x.dtype)

@@ -116,10 +116,10 @@ def grid_of(batches: Iterable[Tensor], coverage: float) -> tuple[float, float]:
     values = torch.cat(kept).double().numpy() if kept else np.empty(0)
     values = values[np.isfinite(values)]
     if values.size == 0:
-        raise ValueError("'loader' must give numbers to choose a grid from. Got none that are.")
+        raise ValueError("'loader' must yield finite numbers. Got none.")
     low, high = np.quantile(values, [(1 - coverage) / 2, (1 + coverage) / 2])
     if not low < high:
-        raise ValueError(f"'loader' must give more than one value. Got {low!r} alone.")
+        raise ValueError(f"'loader' must yield different values. Got only {low!r}.")
     return float(low), float(high)
 
 

@@ -114,8 +114,8 @@ class LearnableActivation(nn.Module):
         self.basis = get_basis(basis, n_basis, grid)
         if not self.basis.learnable:
             raise ValueError(
-                f"The 'basis' parameter of LearnableActivation must have something to learn. Got "
-                f"{basis!r}: to start from that function, give it as 'init'."
+                f"The 'basis' parameter of LearnableActivation must be learnable. Got "
+                f"{basis!r}: to start from that function, pass it as 'init'."
             )
         if shared == (channels is not None):
             raise ValueError(
@@ -191,14 +191,14 @@ class LearnableActivation(nn.Module):
     ) -> LearnableActivation:
         """Set the grid from data, without changing sigma beyond the error of the basis.
 
-        Call it before training, or at the latest before the optimiser has moments of a.
+        Call it before training: an optimiser's moments of the coefficients would no longer match.
 
         Parameters
         ----------
         loader : iterable of tensors, or of tuples that begin with one
-            Batches of inputs of `model`; without it, inputs of this activation.
+            Batches of inputs of `model`; if `model` is None, inputs of this activation.
         model : Module, optional
-            The network that has this activation in it.
+            The network that contains this activation.
         coverage : float
             Share of inputs inside the grid, with equally many below and above it.
 
@@ -299,9 +299,9 @@ class LearnableActivation(nn.Module):
         )
 
     def plot(self, ax: Any = None, channel: int | None = None, **line: Any) -> Any:
-        """Draw sigma, or with one per channel all of them, or that of `channel`.
+        """Draw sigma; with one per channel, that of `channel` or all. Returns the axes.
 
-        `ax` and `line` as for `rflaf.Activation.plot`, which it returns the axes of.
+        `ax` and `line` are those of `rflaf.Activation.plot`.
         """
         if self.channels is None or channel is not None:
             return self.to_activation(channel).plot(ax, **line)
@@ -310,11 +310,11 @@ class LearnableActivation(nn.Module):
         return ax
 
     def get_extra_state(self) -> Tensor:
-        """The basis, in bytes: coefficients mean nothing without it."""
+        """The basis as bytes, for `state_dict`."""
         return torch.tensor(list(self.basis_name.encode()), dtype=torch.uint8)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take the basis that the coefficients were saved with, from `state`."""
+        """Restore the basis from `state`."""
         self.basis_name = bytes(state.tolist()).decode()
         self.basis = named_basis(self.basis_name)
 

@@ -71,7 +71,7 @@ def smoothness(module: nn.Module) -> Tensor:
 
 
 def distance_from_start(module: nn.Module) -> Tensor:
-    """The mean over the grid of (sigma - start)², where `start` is what sigma was when made.
+    """The mean over the grid of (sigma - start)², where `start` is the initial sigma.
 
     Those of all activations in `module` are added up. Gaussians and splines that fade to zero count
     over the whole of their reach.
@@ -93,5 +93,5 @@ def distance_from_start(module: nn.Module) -> Tensor:
 def _total(module: nn.Module, of: Callable[[LearnableActivation], Tensor]) -> Tensor:
     found = [each for each in module.modules() if isinstance(each, LearnableActivation)]
     if not found:
-        raise ValueError("'module' must have a LearnableActivation in it. Got none.")
+        raise ValueError("'module' must contain a LearnableActivation. Got none.")
     return torch.stack([of(each).to(each.coefficients.dtype) for each in found]).sum()

@@ -63,7 +63,7 @@ def export(
     path : str or path
         Usually ends in ".onnx"; overwritten if it exists.
     dtype : {"float32", "float64"}
-        Of inputs and outputs. Use float64 if float32 cannot represent the inputs well, such as
+        Type of inputs and outputs. Use float64 if float32 cannot represent the inputs well, such as
         columns with a mean far larger than their standard deviation.
     check : array or frame, optional
         Rows on which the graph is run before anything is written (needs onnxruntime); an error is
@@ -132,10 +132,10 @@ def inputs(model: Any, X: Any, *, dtype: str = "float32") -> dict[str, Array]:
     Parameters
     ----------
     model : estimator or Pipeline
-        As it was exported.
+        The exported model.
     X : array or frame
     dtype : {"float32", "float64"}
-        As it was exported.
+        As in `export`.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def _check_rows(
         raise ValueError(
             f"The graph differs by {difference:.1e} of the largest prediction on the rows of "
             f"'check'. Expected at most {_TOLERANCE:.0e}. Known causes: {offsets}weights so large "
-            "that the model itself is no more exact in float32 (use a larger 'alpha', or a lower "
+            "that the model itself is not accurate in float32 (use a larger 'alpha', or a lower "
             "degree for 'polynomial'). Nothing was written."
         )
 

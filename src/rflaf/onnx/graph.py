@@ -81,8 +81,8 @@ class Graph(Operators):
         for given in self._inputs:
             if given.name == "" or given.name in taken:
                 raise ValueError(
-                    f"A column of the name {given.name!r} cannot be an input of a graph. Expected "
-                    "names that are not empty, all different, and other than those of the outputs."
+                    f"The column name {given.name!r} cannot be an input of a graph. Expected names "
+                    "that are not empty, all different, and other than those of the outputs."
                 )
             taken.add(given.name)
 

@@ -121,10 +121,10 @@ def _check_outputs(model: RFLAFRegressor, levels: list[Any]) -> None:
     if model.spread_ is None or loss.error_scale(np.ones((1, 1))) is not None:
         raise ValueError(
             "The outputs 'std' and quantiles need a loss that learns a distribution of errors. Got "
-            f"loss={loss.name!r}, whose graphs have 'prediction' alone."
+            f"loss={loss.name!r}, whose graphs only have 'prediction'."
         )
     if levels and model.output_weights_.ndim == 2:
-        raise ValueError(f"Quantiles in 'outputs' need one target. Got a model of {loss.outputs}.")
+        raise ValueError(f"Quantiles in 'outputs' need one target. The model has {loss.outputs}.")
 
 
 def output_classes(graph: Graph, model: RFLAFClassifier, x: str, outputs: Outputs) -> None:

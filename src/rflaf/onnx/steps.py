@@ -139,7 +139,7 @@ def _equal(graph: Graph, name: str, step: Any, x: str, values: Array) -> str:
     """
     rounded = values.astype(graph.dtype)
     if len(np.unique(rounded)) < len(values):
-        raise _refused(name, step, f"{graph.dtype} cannot tell its values apart. Take 'float64'.")
+        raise _refused(name, step, f"{graph.dtype} cannot distinguish its values. Use 'float64'.")
     same = graph.add("Equal", graph.cast(x, graph.dtype), rounded)
     if not np.isnan(values).any():
         return same

@@ -26,8 +26,8 @@ def column_inputs(encoder: ColumnEncoder) -> dict[int, str]:
         if isinstance(part, TextPart):
             raise ValueError(
                 f"Column {column_names(encoder)[part.column]!r} is free text, and ONNX has no "
-                "operator that hashes its n-grams. Leave the column out, or fit the estimator on "
-                "what ColumnEncoder.transform makes of the frame, and export that."
+                "operator that hashes its n-grams. Drop the column, or fit the estimator to the "
+                "output of ColumnEncoder.transform, and export that."
             )
         if isinstance(part, NumberPart):
             found |= dict.fromkeys(part.at.tolist(), "number")

@@ -34,7 +34,7 @@ def write_report(
     notes: Sequence[str] = (),
     sections: Sequence[Section] = (),
 ) -> Path:
-    """Write a page about a fitted model: one self-contained HTML file.
+    """Write a model report: one self-contained HTML file about a fitted model.
 
     Parameters
     ----------
