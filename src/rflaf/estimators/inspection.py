@@ -301,7 +301,6 @@ class InspectionMixin(BaseEstimator):
     def summary(self) -> str:
         """Score, members, chosen parameters and importances, as text."""
         check_is_fitted(self)
-        losses = [record["loss"] for record in self.history_]
         inputs, columns = len(self.scale_), len(np.unique(self._origin))
         metrics = len(self.members_[0].layer.metrics)
         lines = [
@@ -318,12 +317,8 @@ class InspectionMixin(BaseEstimator):
             *(f"  skipped        {text} (time limit)" for text in self.left_out_),
             *(f"  constraint     {text}" for text in self._constraints()),
         ]
-        if losses:
-            edge = max(1, len(losses) // 10)
-            lines.append(
-                f"  learned in     {self.n_iter_} steps; validation loss on subsamples: "
-                f"first {np.mean(losses[:edge]):.4g}, last {np.mean(losses[-edge:]):.4g}"
-            )
+        if self.n_iter_:
+            lines.append(f"  learned in     {self.n_iter_} steps")
         names, shares = self._column_names(), self.feature_importances_
         spread = self.feature_importances_std_
         shown = ", ".join(
