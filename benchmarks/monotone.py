@@ -57,7 +57,7 @@ def synthetic(n: int = 2500) -> Iterator[Table]:
 
 
 def of_suite() -> Iterator[Table]:
-    """Tables of the suite, some rows of each; categories are those of the frames, dates are days."""
+    """Tables of the suite, some rows of each; categories as in the frames, dates are days."""
     folder = Path(os.environ.get("RFLAF_DATA", "")) / "suite" / "mixed"
     for name, signs in SUITE.items() if folder.is_dir() else ():
         frame = pd.read_csv(folder / f"{name}.csv.gz")

@@ -17,6 +17,7 @@ from rflaf.activation import alike, current_axes
 from rflaf.bases import Basis
 from rflaf.estimators.explanation import Explanation
 from rflaf.fitting import attribution, describe_members, leading_team
+from rflaf.fitting.effects import ChangedRows
 from rflaf.inputs.forms import Binned
 from rflaf.rows import Source
 from rflaf.runtime.callers import caller_level
@@ -195,7 +196,7 @@ class InspectionMixin(BaseEstimator):
                 raise ValueError("This model has no background rows: pass 'background'.")
             others = self.background_
         else:
-            others = np.concatenate([as_array(x) for x in self._input_blocks(background)])
+            others = self._dense_inputs(background)
         values, base = [], self._block_scores(others).mean(axis=0)
         for x in self._input_blocks(X):
             wanted = self._block_scores(x) - base  # as predictions have it, with all of BLAS
@@ -274,6 +275,18 @@ class InspectionMixin(BaseEstimator):
         from rflaf.nn.fitted import FittedModule
 
         return FittedModule(self)
+
+    def _dense_inputs(self, X: Any) -> NDArray[Any]:
+        """The rows as members take them."""
+        return np.concatenate([as_array(x) for x in self._input_blocks(X)])
+
+    def _changed_rows(self, X: Any) -> ChangedRows | None:
+        """Rows whose columns can be changed one by one; None if scores are constrained."""
+        if self.outside_.monotone is not None:
+            return None
+        tied = () if self.encoder_ is None else self.encoder_.tied
+        x = self._dense_inputs(X)
+        return ChangedRows(self.members_, self.outside_, x, self._origin, tied)
 
     def _column_names(self) -> list[str]:
         default = [f"x{j}" for j in range(self.n_features_in_)]
