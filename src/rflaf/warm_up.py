@@ -25,6 +25,7 @@ def warm_up() -> str:
     y = np.sin(2 * x[:, 0]) + np.round(x[:, 1])
     regressor = RFLAFRegressor(n_components=50, random_state=0).fit(x, y)
     regressor.predict_std(x)
+    regressor.explain(x)
     for form in ("raw", "bins"):
         RFLAFRegressor(n_components=50, input_form=form, random_state=0).fit(x, y).predict(x)
     RFLAFClassifier(n_components=50, random_state=0).fit(x, np.digitize(y, [-1, 1])).predict(x)

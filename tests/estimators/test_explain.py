@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 import rflaf
 from rflaf import RFLAFRegressor
+from rflaf.bases import BSpline
 from rflaf.fitting import attribution
 from tests.estimators.conftest import classifier, regressor
 
@@ -247,6 +248,21 @@ def test_blocks_change_nothing(friedman, monkeypatch):
     monkeypatch.setattr(attribution, "_BLOCK", 400)
     monkeypatch.setattr(attribution, "_ROOM", 1)
     np.testing.assert_allclose(model.explain(X_new).values, whole, atol=1e-5 * y.std())
+
+
+@pytest.mark.parametrize(
+    "activation", ["rbf", "bspline", "chebyshev", BSpline(9, degree=1), "relu"]
+)
+@pytest.mark.parametrize("form", ["raw", "bins"])
+def test_many_rows_have_what_each_has_alone(activation, form, friedman):
+    """Nodes that many rows share change little, and nothing where sigma has kinks."""
+    X, y, _, _ = friedman
+    model = regressor(activation=activation, input_form=form).fit(X, y)
+    rows = np.random.default_rng(0).uniform(X.min(), X.max(), (1500, X.shape[1]))
+    found = model.explain(rows).values
+    np.testing.assert_allclose(model.explain(rows[:40]).values, found[:40], atol=1e-4 * y.std())
+    for n_jobs in (1, 2):
+        np.testing.assert_array_equal(model.set_params(n_jobs=n_jobs).explain(rows).values, found)
 
 
 def test_importances_have_a_spread(friedman, frame):

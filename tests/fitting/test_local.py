@@ -184,8 +184,8 @@ def test_explanations_follow_local_models(rough):
     truth = np.zeros((40, 3))
     (local,), (project,) = member.local, member.projectors
     for place in (np.arange(400) + 0.5) / 400:
-        slopes = local.slopes(member.layer, project(start + place * (inputs - start)))[:, 0]
-        truth += (inputs - start) * (slopes @ project.w.T) / 400
+        slopes = local.slopes(member.layer, project, start + place * (inputs - start))[:, 0]
+        truth += (inputs - start) * slopes / 400
     found = out[:, :, 0] / member.weight
     wanted = member.local_scores(inputs)[:, 0] - scores.mean()
     size = np.sqrt(np.mean(truth**2))

@@ -36,9 +36,10 @@ def test_against_the_specification(dtype, depth, trees, outputs, n, seed):
     found, expected = part_scores(partitions, sigma, z), reference.part_scores(partitions, sigma, z)
     assert found.shape == (n, outputs)
     assert np.all(np.abs(found - expected) < tolerance * 20)
-    for step in (0, rng.standard_normal(z.shape).astype(dtype)):
-        found = part_slopes(partitions, sigma, z, step)
-        expected = reference.part_slopes(partitions, sigma, z, step)
+    end = rng.standard_normal(z.shape).astype(dtype)
+    for way in ((), (end,), (end, 5)):
+        found = part_slopes(partitions, sigma, z, *way)
+        expected = reference.part_slopes(partitions, sigma, z, *way)
         assert found.dtype == dtype
         assert np.all(np.abs(found - expected) < tolerance * (20 + np.abs(expected)))
 
@@ -61,11 +62,9 @@ def test_steps_add_up_where_slopes_miss_a_narrow_cut(rng):
     partitions = _made(rng, 3, 1, 6, 1)
     partitions = partitions._replace(widths=np.full((1, 7), 1e-5))
     sigma, ends = _sigma(rng), rng.standard_normal((2, 50, 6))
-    step, total = (ends[1] - ends[0]) / 64, np.zeros((50, 1, 6))
-    for k in range(64):
-        part_slopes(partitions, sigma, ends[0] + (k + 0.5) * step, step, total)
+    mean = part_slopes(partitions, sigma, *ends, 64)
     known = [part_scores(partitions, sigma, z)[:, 0] for z in ends]
-    apart = np.abs((total[:, 0] * step).sum(axis=1) - (known[1] - known[0]))
+    apart = np.abs((mean[:, 0] * (ends[1] - ends[0])).sum(axis=1) - (known[1] - known[0]))
     assert np.abs(known[1] - known[0]).max() > 3
     assert np.median(apart) < 0.03
 

@@ -123,3 +123,44 @@ def test_wrong_arguments_are_named():
     for call, message in bad:
         with pytest.raises(ValueError, match=message):
             call()
+
+
+@each_dtype
+@given(
+    m=st.integers(1, 5), n=st.integers(1, 70), nodes=st.integers(4, 9), width=st.integers(1, 40),
+    outputs=st.integers(1, 4), seed=st.integers(0, 1000),
+)  # fmt: skip
+def test_interpolation_against_the_specification(dtype, m, n, nodes, width, outputs, seed):
+    rng = np.random.default_rng(seed)
+    tables = rng.standard_normal((m, nodes, width)).astype(dtype)
+    place = rng.uniform(0, nodes - 1, (m, n)).astype(dtype)
+    v = rng.standard_normal((m, outputs)).astype(dtype)
+    unit = 3e-5 if dtype == np.float32 else 1e-13
+    for found, expected in zip(fused.interpolated(tables, place, v),
+                               reference.interpolated(tables, place, v)):  # fmt: skip
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, atol=unit)
+    _, last = fused.interpolated(tables, np.tile(np.arange(nodes, dtype=dtype), (m, 1)), v)
+    np.testing.assert_allclose(last, tables[:, :, -1], rtol=unit)  # the nodes themselves
+
+
+@each_dtype
+@given(m=st.integers(1, 4), n=st.integers(1, 20), count=st.integers(1, 20))
+def test_quotients_against_the_specification(dtype, m, n, count):
+    rng = np.random.default_rng(n)
+    here, there = ([rng.standard_normal((m, k)).astype(dtype) for _ in range(3)]
+                   for k in (n, count))  # fmt: skip
+    there[0][:, 0] = here[0][:, 0]  # no distance, no quotient
+    found, expected = fused.quotients(here, there, 0.01), reference.quotients(here, there, 0.01)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, expected, rtol=1e-4 if dtype == np.float32 else 1e-10)
+
+
+def test_interpolation_has_the_same_bits_for_any_threads(rng):
+    tables, v = rng.standard_normal((9, 20, 72)), rng.standard_normal((9, 2))
+    place = rng.uniform(1, 18, (9, 3000))
+    found = []
+    for count in (1, 2):
+        with use_threads(count):
+            found.append(fused.interpolated(tables, place, v)[0])
+    np.testing.assert_array_equal(*found)

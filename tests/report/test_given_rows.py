@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from rflaf import RFLAFRegressor
 from rflaf.report import write_report
 from rflaf.report.baselines import fit_baselines
-from rflaf.report.effects import effect_of
+from rflaf.report.effects import effects_of
 from rflaf.report.evidence import Evidence, TrainingRows, on_test_rows
 from rflaf.report.given_rows import GivenRows, as_column
 from rflaf.report.scores import log_loss, r_squared
@@ -111,20 +111,20 @@ def test_effects_are_those_of_the_model():
     model = Known()
     subject = Subject(model)
     evidence = on_test_rows(subject, X, model.predict(X))
-    slope = effect_of(subject, evidence, 0, "a")
+    slope, step = effects_of(subject, evidence, [0, 1], ["a", "b"])
     assert len(slope.at) == 25
     np.testing.assert_allclose(np.diff(slope.mean[:, 0]), 2 * np.diff(slope.at))
     assert slope.mean.mean() == pytest.approx(
         2 * slope.at.mean() + 5 * (X["b"] == "x").mean(), abs=1e-9
     )
-    step = effect_of(subject, evidence, 1, "b")
     assert step.at.tolist() == ["x", "y"]
     assert step.counts.tolist() == X["b"].value_counts()[["x", "y"]].tolist()
     assert step.mean[0, 0] - step.mean[1, 0] == pytest.approx(5)
     assert slope.spread is None  # it has no members
     same = X.assign(b="x")
-    assert effect_of(subject, Evidence("rows", GivenRows(same, "X"), np.arange(150),
-                                       evidence.y, evidence.predicted), 1, "b") is None  # fmt: skip
+    rows = GivenRows(same, "X"), np.arange(150)
+    evidence = Evidence("rows", *rows, evidence.y, evidence.predicted)
+    assert effects_of(subject, evidence, [1], ["a", "b"]) == []
 
 
 def test_effects_have_a_band_between_members():
@@ -133,7 +133,7 @@ def test_effects_have_a_band_between_members():
     model = RFLAFRegressor(30, n_members=3, input_form="raw", max_iter=3, random_state=0)
     subject = Subject(model.fit(X, X[:, 0] ** 2))
     evidence = on_test_rows(subject, X, X[:, 0] ** 2)
-    effect = effect_of(subject, evidence, 0, "a")
+    (effect,) = effects_of(subject, evidence, [0], ["a", "b"])
     alone = np.stack(subject.member_outputs(X))
     weights = [member.weight for member in model.members_]
     np.testing.assert_allclose(np.average(alone, axis=0, weights=weights)[:, 0], model.predict(X))
@@ -142,7 +142,8 @@ def test_effects_have_a_band_between_members():
     assert 0 < effect.spread.max() < 0.5 * np.ptp(effect.mean)
     model.members_ = [replace(member, layer=model.members_[0].layer, coef=model.members_[0].coef,
                               local=()) for member in model.members_]  # fmt: skip
-    assert effect_of(subject, evidence, 0, "a").spread.max() < 1e-9  # intercepts do not count
+    (effect,) = effects_of(subject, evidence, [0], ["a", "b"])
+    assert effect.spread.max() < 1e-9  # intercepts do not count
 
 
 @pytest.mark.parametrize("classes", [None, 2])

@@ -17,6 +17,7 @@ from rflaf.activation import alike, current_axes
 from rflaf.bases import Basis
 from rflaf.estimators.explanation import Explanation
 from rflaf.fitting import attribution, describe_members, leading_team
+from rflaf.fitting.effects import ChangedRows
 from rflaf.inputs.forms import Binned
 from rflaf.rows import Source
 from rflaf.runtime.callers import caller_level
@@ -156,8 +157,8 @@ class InspectionMixin(BaseEstimator):
         ----------
         X : array or frame, n × d
         background : array or frame, optional
-            Rows to compare with, such as those of a group. A hundred are plenty; the time is
-            proportional to their number. Default: `background_`, at most 64 training rows.
+            Rows to compare with, such as those of a group. A hundred are plenty; the time depends
+            on their number for few rows X only. Default: `background_`, at most 64 training rows.
 
         Returns
         -------
@@ -168,11 +169,13 @@ class InspectionMixin(BaseEstimator):
         -----
         Attributions are integrated gradients, in closed form, along straight lines from each
         background row in the space of a member's inputs: standardised columns, ranks, bins,
-        levels. Those of one column are added up. Local models are followed in 32 steps from one
-        background row, that whose local score is nearest to the mean. Outside the training range,
-        the straight line that continues a column belongs to that column; if the score reaches its
-        bounds, the attributions of the row are scaled down. Rounding errors, and changes by
-        `monotonic_cst`, are distributed over the columns in proportion to their attributions.
+        levels. Those of one column are added up. For many rows, means over the background are
+        interpolated between nodes, with an error of less than 1e-4 standard deviations of y. Local
+        models are followed in 32 steps from one background row, that whose local score is nearest
+        to the mean. Outside the training range, the straight line that continues a column belongs
+        to that column; if the score reaches its bounds, the attributions of the row are scaled
+        down. Rounding errors, and changes by `monotonic_cst`, are distributed over the columns in
+        proportion to their attributions.
 
         Examples
         --------
@@ -193,16 +196,13 @@ class InspectionMixin(BaseEstimator):
                 raise ValueError("This model has no background rows: pass 'background'.")
             others = self.background_
         else:
-            others = np.concatenate([as_array(x) for x in self._input_blocks(background)])
-        values = []
-        with use_threads(self.n_jobs):
-            base = self._block_scores(others).mean(axis=0)
-            for x in self._input_blocks(X):
-                given = as_array(x), others, self._block_scores(x) - base, self._origin
-                found = attribution.attributions(
-                    self.members_, self.outside_, *given, self.n_features_in_
-                )
-                values.append(found)
+            others = self._dense_inputs(background)
+        values, base = [], self._block_scores(others).mean(axis=0)
+        for x in self._input_blocks(X):
+            wanted = self._block_scores(x) - base  # as predictions have it, with all of BLAS
+            given = as_array(x), others, wanted, self._origin, self.n_features_in_
+            with use_threads(self.n_jobs):
+                values.append(attribution.attributions(self.members_, self.outside_, *given))
         found = np.concatenate(values)
         single = found.shape[2] == 1 and self.loss_.single
         labels = None if single else getattr(self, "classes_", None)
@@ -275,6 +275,18 @@ class InspectionMixin(BaseEstimator):
         from rflaf.nn.fitted import FittedModule
 
         return FittedModule(self)
+
+    def _dense_inputs(self, X: Any) -> NDArray[Any]:
+        """The rows as members take them."""
+        return np.concatenate([as_array(x) for x in self._input_blocks(X)])
+
+    def _changed_rows(self, X: Any) -> ChangedRows | None:
+        """Rows whose columns can be changed one by one; None if scores are constrained."""
+        if self.outside_.monotone is not None:
+            return None
+        tied = () if self.encoder_ is None else self.encoder_.tied
+        x = self._dense_inputs(X)
+        return ChangedRows(self.members_, self.outside_, x, self._origin, tied)
 
     def _column_names(self) -> list[str]:
         default = [f"x{j}" for j in range(self.n_features_in_)]

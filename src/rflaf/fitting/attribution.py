@@ -30,9 +30,12 @@ Places = NDArray[np.intp]
 
 _MOST_ROWS, _MOST_NUMBERS = 64, 1 << 18  # of the background that is kept with a model
 _NEAR = 2e-4  # of the grid: closer numbers have the slope between them, and no quotient
+_NODES = 8  # in the spacing of a basis: quotients are cubic between them
+_JUMP = 0.2  # of a slope or a curvature between cells of a table; smooth activations have less
+_NOWHERE = 1e-300  # a distance that asks for more nodes than there are rows
 _BLOCK = 1 << 16  # elements of Z at once, which stay in the cache
 _LINES = 128  # rows at once that local models are followed to
-_ROOM = 1 << 23  # numbers that the parts of columns in Z may take, for some background rows
+_ROOM = 1 << 21  # numbers at all nodes of some features
 
 
 def background_rows(x: Any, rng: np.random.Generator) -> Array:
@@ -95,57 +98,104 @@ def _completed(found: Array, wanted: Array) -> Array:
 
 
 class _Activated(NamedTuple):
-    """Inputs of a layer, their Z, and sigma and its slope there."""
+    """Z, and sigma and its slope there."""
 
-    inputs: Array
     z: Array
     values: Array
     slopes: Array
 
 
-def _activated(layer: FittedLayer, inputs: Any, middle: Any = 0) -> _Activated:
-    """The same for rows in the layer's form; inputs are counted from `middle`."""
-    z = project(inputs, layer.components)
+def _activated(layer: FittedLayer, z: Array) -> _Activated:
     ones = np.ones((len(z), 1), z.dtype), np.ones((z.shape[1], 1), z.dtype)
-    slopes = fused.slope(layer.sigma, z, ones)
-    return _Activated(as_array(inputs) - middle, z, fused.apply(layer.sigma, z), slopes)
+    return _Activated(z, fused.apply(layer.sigma, z), fused.slope(layer.sigma, z, ones))
 
 
 def _add_member(member: Member, x: Any, background: Any, owners: Places, out: Array) -> None:
     """Add the attributions of a member, for rows in the form of its layer.
 
-    The inputs of a column go into Z together. Their part in Z is known once for each background
-    row, so that a pair of rows costs a product with as many numbers as there are columns.
+    The inputs of a column go into Z together. For a feature, the mean of its quotients over the
+    background rows, and that of their products with the part of each column in z^b, are functions
+    of z_m alone. They are known at nodes, which many rows share: a row then costs the same for any
+    number of background rows.
     """
-    layer, width = member.layer, out.shape[1]
-    w, n = layer.components, x.shape[0]
+    layer, (n, width, _) = member.layer, out.shape
     unit, v = _output_weights(member)
-    group = _group(owners, width)
+    w, group = layer.components, _group(owners, width)
     middle = as_array(background).mean(axis=0, dtype=np.float64).astype(w.dtype)
-    others = _activated(layer, background, middle)
-    count = len(others.z)
-    near = _NEAR * float(np.ptp(layer.activation.basis.grid))
-    size, together = _block_rows(w), max(1, _ROOM // (w.shape[1] * width))
-    for first in range(0, count, together):
-        chosen = range(first, min(first + together, count))
-        parts = [np.ascontiguousarray((others.inputs[k] * w.T) @ group) for k in chosen]
+    others = as_array(background) - middle
+    z, known = (np.ascontiguousarray(project(rows, w).T) for rows in (x, background))
+    padded = -(-(width + 1) // 8) * 8  # a rest would take as long as all else
+    quotients, found = np.empty_like(z), np.zeros((n, v.shape[1], padded))
+    apart, order = _node_distance(layer.sigma), np.argsort(np.ptp(z, axis=1), kind="stable")
+    most = max(_nodes(z[order[-1:]], apart)[0].shape[1] * padded, others.size)
+    size = max(1, _ROOM // most)
+    for first in range(0, len(z), size):
+        some = order[first : first + size]
+        nodes, place = _nodes(z[some], apart)
+        parts = np.zeros((len(some), len(others), padded), w.dtype)
+        each = np.multiply(w[:, some, None], others.T[:, None], order="C").reshape(len(w), -1)
+        parts[:, :, :width] = (group.T @ each).T.reshape(*parts.shape[:2], width)
+        parts[:, :, -1] = 1
+        parts /= len(others)
+        tables = _sums_at(nodes, known[some], parts, layer)
+        sums, quotients[some] = fused.interpolated(tables, place, v[some])
+        found -= sums
 
-        def task(block: int, chosen: Any = chosen, parts: Any = parts) -> None:
-            rows = slice(block * size, (block + 1) * size)
-            here = _activated(layer, x[rows], middle)
-            summed, found = np.zeros_like(here.z), np.zeros((v.shape[1], len(here.z), width))
-            for k, part in zip(chosen, parts):
-                ratio = _quotients(here, others, k, near)
-                summed += ratio
-                for c in range(v.shape[1]):
-                    found[c] -= (ratio * v[:, c]) @ part
-            for c in range(v.shape[1]):
-                found[c] += (here.inputs * ((summed * v[:, c]) @ w.T)) @ group
-            out[rows] += np.moveaxis(found, 0, 2) * (unit * member.weight / count)
+    def task(rows: slice) -> None:
+        inputs = as_array(x[rows]) - middle
+        for c in range(v.shape[1]):
+            from_row = (inputs * ((quotients[:, rows].T * v[:, c]) @ w.T)) @ group
+            total = found[rows, c, :width] + from_row
+            out[rows, :, c] += total * (unit[c] * member.weight)
 
-        parallel(task, -(-n // size))
+    fused.for_each(task, fused.split_rows((n, len(w) + len(z)), _BLOCK))
     if member.local:
         _add_local(member, x, background, owners, out)
+
+
+def _nodes(z: Array, apart: float) -> tuple[Array, Array]:
+    """Nodes for each row of z, features × nodes, and the places of z among them.
+
+    They are less than `apart` from each other where this takes fewer than there are numbers; else
+    they are these numbers themselves.
+    """
+    low, high = z.min(axis=1, keepdims=True), z.max(axis=1, keepdims=True)
+    count, n = float((high - low).max()) / apart + 3, z.shape[1]
+    if count < n:
+        steps = np.maximum((high - low) / z.dtype.type(int(count) - 1), np.finfo(z.dtype).tiny)
+        nodes = low + steps * np.arange(-1, int(count) + 1, dtype=z.dtype)
+        return nodes, (z - low) / steps + 1
+    most = max(n, 4)
+    place = np.broadcast_to(np.arange(n, dtype=z.dtype), z.shape)
+    return z[:, np.minimum(np.arange(most), n - 1)], np.ascontiguousarray(place)
+
+
+def _node_distance(sigma: fused.Sigma) -> float:
+    """How far apart nodes may be; next to nothing where the slope or the curvature jumps."""
+    if isinstance(sigma, fused.Direct):
+        return _NOWHERE
+    _, c1, c2, c3 = sigma.cells[:-1].T
+    for end, begin in ((c1 + 2 * c2 + 3 * c3, c1), (c2 + 3 * c3, c2)):
+        if np.abs(end[:-1] - begin[1:]).max(initial=0) > _JUMP * np.abs(begin).max():
+            return _NOWHERE
+    return min(sigma.layout.cell, sigma.basis.spacing / _NODES)
+
+
+def _sums_at(nodes: Array, known: Array, parts: Array, layer: FittedLayer) -> Array:
+    """Sums over the background of quotients times `parts`, features × nodes × columns.
+
+    `known` has the background's z, features × K, and `parts` are features × K × columns.
+    """
+    near = _NEAR * float(np.ptp(layer.activation.basis.grid))
+    here, there = _activated(layer, nodes), _activated(layer, known)
+    out = np.empty((*nodes.shape, parts.shape[2]), nodes.dtype)
+
+    def task(some: slice) -> None:
+        left, right = ([each[some] for each in side] for side in (here, there))
+        np.matmul(fused.quotients(left, right, near), parts[some], out=out[some])
+
+    fused.for_each(task, fused.split_rows((len(nodes), nodes.shape[1] * known.shape[1]), _BLOCK))
+    return out
 
 
 def _add_local(member: Member, x: Any, background: Any, owners: Places, out: Array) -> None:
@@ -159,24 +209,13 @@ def _add_local(member: Member, x: Any, background: Any, owners: Places, out: Arr
         rows = slice(block * size, (block + 1) * size)
         slopes: Any = 0.0
         for local, own in zip(member.local, member.projectors):
-            slopes = slopes + local.mean_slopes(layer, own(start), own(x[rows])) @ own.w.T
+            slopes = slopes + local.slopes(layer, own, x[rows], start)
         line = (as_array(x[rows]) - start)[:, :, None]
         parts = _by_owner(line * np.moveaxis(slopes, 1, 2), owners, out.shape[1])
         wanted = member.local_scores(x[rows]) - scores[nearest]
         out[rows] += member.weight * _completed(parts, wanted)
 
     parallel(task, -(-x.shape[0] // size))
-
-
-def _quotients(here: _Activated, others: _Activated, k: int, near: float) -> Array:
-    """Differences of sigma over those of z, from background row k, n × M."""
-    apart, ratio = here.z - others.z[k], here.values - others.values[k]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        np.divide(ratio, apart, out=ratio)
-    close = np.flatnonzero((apart < near) & (apart > -near))  # flat: ten times as fast
-    slopes = others.slopes[k, close % ratio.shape[1]]
-    ratio.ravel()[close] = (here.slopes.ravel()[close] + slopes) / 2
-    return ratio
 
 
 def gradient(members: list[Member], outside: Outside, x: Array) -> Array:
@@ -211,10 +250,11 @@ def mixed_slopes(members: list[Member], x: Array) -> Array:
             rows = slice(start, start + size)
             some = x[rows] if layer.means is None else layer.means(x[rows])
             inputs = layer.inputs(x[rows])
-            slopes, steps = _activated(layer, inputs).slopes, layer.form.derivative(some)
+            slopes = _activated(layer, project(inputs, layer.components)).slopes
+            steps = layer.form.derivative(some)
             inward = unit * np.stack([(slopes * each) @ layer.components.T for each in v.T], axis=2)
             for local, own in zip(member.local, member.projectors):
-                inward += np.moveaxis(local.slopes(layer, own(inputs)) @ own.w.T, 1, 2)
+                inward += np.moveaxis(local.slopes(layer, own, inputs), 1, 2)
             for c in range(len(unit)):
                 found[rows, :, c] += member.weight * ((inward[:, :, c] * steps) @ group)
     return found

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rflaf import fused, rules
 from rflaf.fitting.layers import FittedLayer
+from rflaf.solvers.features import Projector
 
 Array = NDArray[Any]
 
@@ -64,19 +65,21 @@ class Local:
         scores = fused.part_scores(self._models, layer.sigma, z)
         return scores * (self.unit / len(self.columns))
 
-    def slopes(self, layer: FittedLayer, z: Array) -> Array:
-        """The derivative of the scores in the z of its own columns, n × C × T m."""
-        slopes = fused.part_slopes(self._models, layer.sigma, z)
-        return slopes * (self.unit / len(self.columns))[:, None]
+    def slopes(
+        self, layer: FittedLayer, project: Projector, inputs: Any, start: Any = None
+    ) -> Array:
+        """The derivative of the scores in the layer's inputs, n × C × d'.
 
-    def mean_slopes(self, layer: FittedLayer, start: Array, end: Array) -> Array:
-        """The mean of the same along the straight lines from `start`, a row, to rows `end`."""
-        step = (end - start) / end.dtype.type(_STEPS)
-        slopes = np.zeros((len(end), len(self.unit), end.shape[1]), end.dtype)
-        for k in range(_STEPS):
-            middle = start + end.dtype.type(k + 0.5) * step
-            fused.part_slopes(self._models, layer.sigma, middle, step, slopes)
-        return slopes * (self.unit / (_STEPS * len(self.columns)))[:, None]
+        `project` gives the z of its own columns. With a `start`, one row, it is the mean along the
+        straight lines from there.
+        """
+        z, models = project(inputs), self._models
+        if start is None:
+            slopes = fused.part_slopes(models, layer.sigma, z)
+        else:
+            line = np.broadcast_to(project(start), z.shape), z
+            slopes = fused.part_slopes(models, layer.sigma, *line, _STEPS)
+        return (slopes @ project.w.T) * (self.unit / len(self.columns))[:, None]
 
     @property
     def _models(self) -> fused.PartModels:

@@ -55,6 +55,14 @@ class Member:
                 scores += self.local_scores(inputs)
         return scores
 
+    def scores_at(self, z: Array) -> Array:
+        """The same where Z is known, n × M."""
+        unit, layer = self._readout[0], self.layer
+        scores = fused.predict(layer.sigma, z, self.coef / unit) * unit + self.intercept
+        for local in self.local:
+            scores += local.scores(layer, z[:, local.columns.ravel()])
+        return scores
+
     def local_scores(self, inputs: Any) -> Array:
         """The scores of local models alone, for inputs in the layer's form."""
         layer, scores = self.layer, np.zeros((inputs.shape[0], len(self.local[0].unit)))

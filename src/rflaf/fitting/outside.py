@@ -75,16 +75,16 @@ class Outside:
         return asked(members, inner)
 
     def continued(self, scores: Array, x: Any, inner: Any) -> Array:
-        """Scores at the nearest rows between the ends, taken on to the rows themselves."""
+        """Scores at the nearest rows between the ends, … × n × C, taken on to the rows."""
         below, above = self.beyond(x, inner)
         outside = np.flatnonzero(as_array(x != inner).any(axis=1))
         shift = below[outside] @ self.slopes[0] + above[outside] @ self.slopes[1]
-        inside = scores[outside]
+        inside = scores[..., outside, :]
         scores = scores.copy()
         low, high = self.bounds
         if self.monotone is not None:  # or a row beyond the ends would be below one inside
             low, high = np.minimum(low, inside), np.maximum(high, inside)
-        scores[outside] = np.clip(inside + shift, low, high)
+        scores[..., outside, :] = np.clip(inside + shift, low, high)
         return scores
 
     def export(

@@ -19,7 +19,7 @@ from rflaf.fused.gradients import (
 from rflaf.fused.held_out import Gradients, HeldOut, HeldOutRows
 from rflaf.fused.part_models import PartModels, part_scores, part_slopes
 from rflaf.fused.powers import adjoint_powers, evaluate_powers
-from rflaf.fused.products import slopes, times, transposed_times
+from rflaf.fused.products import interpolated, quotients, slopes, times, transposed_times
 from rflaf.fused.spline_sums import combine_splines, spline_gradients
 from rflaf.fused.table import (
     DEFAULT_TOL,
@@ -59,10 +59,12 @@ __all__ = [
     "compile_activation",
     "evaluate_powers",
     "for_each",
+    "interpolated",
     "part_scores",
     "part_slopes",
     "predict",
     "predict_inputs",
+    "quotients",
     "readout_sums",
     "readout_tables",
     "slope",

@@ -10,6 +10,7 @@ import numpy as np
 
 from rflaf.fused.jit import compiled, inlined
 from rflaf.fused.jit_memory import dot_run, zeros
+from rflaf.fused.jit_vectors import continue_tails, evaluate_run, locate_run, slope_run, unpacked
 
 _WAITING = 64  # sides at most, one for each cut on the way down
 _SHORT = 1e-6  # of a hand-over: shorter steps have the slope at their start
@@ -68,14 +69,33 @@ def _upper(at):
 
 
 @compiled
-def slope_rows(z, phi, steep, step, m, cuts, widths, nodes, coef, outputs, out, n):
-    """Add the derivative of the scores in z to `out`, n × C × T × m; `steep` is that of phi."""
+def slope_rows(z, step, phi, steep, steps, table, m, cuts, widths, nodes, coef, outputs, out, n):
+    """Add the derivative of the scores in z to `out`, n × C × T × m, for each of the steps from z.
+
+    Without a `table`, cells and frame, `phi` and its slope `steep` are given for the one step.
+    """
     trees = cuts.size // nodes
     waiting, levels = zeros(_WAITING, np.intp), zeros(_WAITING, np.intp)
     shares, turns = zeros(_WAITING, np.float64), zeros(_WAITING, np.float64)
     turned = zeros(_WAITING, np.float64)  # by each cut on the way, relative to the share
-    for i in range(n * trees):
-        tree, row = i % trees, i * m
+    at, ones, rows = zeros(m, z.dtype), zeros(m, z.dtype), zeros(m, np.int32)
+    t, values, slopes = zeros(m, z.dtype), zeros(m, z.dtype), zeros(m, z.dtype)
+    for k in range(m):
+        ones[k] = 1
+    for i in range(n * trees * steps):
+        tree, row = i // steps % trees, i // steps * m
+        start, way, done = z[row:], step[row:], z.dtype.type(i % steps + 0.5)
+        for k in range(m):
+            at[k] = start[k] + done * way[k]
+        if table is None:
+            for k in range(m):
+                values[k], slopes[k] = phi[row + k], steep[row + k]
+        else:
+            f = unpacked(table[1])
+            locate_run(at, 0, m, f, None, 0, rows, t)
+            evaluate_run(rows, t, m, table[0], values, 0, None, 0)
+            continue_tails(at, 0, m, f, values, 0)
+            slope_run(at, 0, rows, t, m, table[0], f, ones, slopes, 0)
         waiting[0], levels[0], shares[0], count = 0, 0, 1.0, 1
         while count:
             count -= 1
@@ -83,22 +103,22 @@ def slope_rows(z, phi, steep, step, m, cuts, widths, nodes, coef, outputs, out, 
             if level:
                 turned[level - 1] = turns[count]
             if node >= nodes:
-                part = z.dtype.type(share)
+                mine = z.dtype.type(share)
                 for c in range(outputs):
                     v = coef[((tree * (nodes + 1) + node - nodes) * outputs + c) * (m + 1) :]
-                    target = out[(((i // trees) * outputs + c) * trees + tree) * m :]
-                    slopes, score = steep[row:], dot_run(phi, row, v, 0, m) + v[m]
+                    target = out[((row // m // trees * outputs + c) * trees + tree) * m :]
+                    score = share * (dot_run(values, 0, v, 0, m) + v[m])
                     for k in range(m):
-                        target[k] += part * slopes[k] * v[k]
+                        target[k] += mine * slopes[k] * v[k]
                     for k in range(level):
-                        target[k] += share * turned[k] * score
+                        target[k] += turned[k] * score
                 continue
             cut, width = cuts[tree * nodes + node], widths[tree * nodes + node]
-            at, half = z[row + level], 0.5 * step[row + level]
-            place = _place(at - half, cut, width)
+            half = 0.5 * way[level]
+            place = _place(at[level] - half, cut, width)
             upper, slope = _upper(place), 3 * place * (1 - place) / width
             if abs(half) > _SHORT * width:
-                end = _upper(_place(at + half, cut, width))
+                end = _upper(_place(at[level] + half, cut, width))
                 upper, slope = (upper + end) / 2, (end - upper) / (2 * half)
             for side in range(2):
                 part = upper if side else 1 - upper

@@ -117,3 +117,41 @@ def add_transposed(blas, phi, w, g, outputs, sums):
             transposed_times(blas, some, count, w, some_g, outputs, part)
         for k in range(part.size):
             sums[k] += part[k]
+
+
+@compiled
+def fill_quotients(z, values, slopes, nodes, z_b, values_b, slopes_b, count, near, out):
+    """`products.quotients`, for features with `nodes` numbers each, and `count` others."""
+    for i in range(z.size):
+        others = i // nodes * count
+        at, value, slope = z[i], values[i], slopes[i]
+        start, end, steep = z_b[others:], values_b[others:], slopes_b[others:]
+        target = _row(out, i, count)
+        for k in range(count):
+            apart, mean = at - start[k], z.dtype.type(0.5) * (slope + steep[k])
+            ratio = (value - end[k]) / apart
+            target[k] = mean if abs(apart) < near else ratio
+
+
+@compiled
+def add_interpolated(tables, nodes, width, place, n, first, stop, v, outputs, last, out):
+    """`products.interpolated` for the rows from `first` to `stop` of `n`, added to `out`."""
+    found = zeros(width, tables.dtype)
+    for m in range(v.size // outputs):
+        table = tables[m * nodes * width :]
+        for r in range(first, stop):
+            at = place[m * n + r]
+            node = min(max(int(at), 1), nodes - 3)
+            t = at - tables.dtype.type(node)
+            below, above, beyond = t + 1, t - 1, t - 2
+            f0, f1 = -t * above * beyond / 6, below * above * beyond / 2
+            f2, f3 = -below * t * beyond / 2, below * t * above / 6
+            t0, t1 = _row(table, node - 1, width), _row(table, node, width)
+            t2, t3 = _row(table, node + 1, width), _row(table, node + 2, width)
+            for k in range(width):
+                found[k] = (f0 * t0[k] + f1 * t1[k]) + (f2 * t2[k] + f3 * t3[k])
+            last[m * n + r] = found[width - 1]
+            for c in range(outputs):
+                target, factor = _row(out, r * outputs + c, width), v[m * outputs + c]
+                for k in range(width):
+                    target[k] += factor * found[k]

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rflaf.fused.chunks import flat, for_all_rows
+from rflaf.fused.chunks import flat, for_all_rows, for_each, split_rows
 from rflaf.fused.cpu import apply, slope
-from rflaf.fused.table import Array, Float64, Sigma
+from rflaf.fused.table import Array, Float64, Sigma, Table
 
 _CHUNK = 1 << 16  # elements of Z at once
 
@@ -47,29 +47,38 @@ def part_scores(partitions: PartModels, sigma: Sigma, z: Array) -> Float64:
 
 
 def part_slopes(
-    partitions: PartModels, sigma: Sigma, z: Array, step: Any = 0, out: Array | None = None
+    partitions: PartModels, sigma: Sigma, z: Array, end: Array | None = None, steps: int = 1
 ) -> Array:
-    """The derivative of these scores in Z, n × C × T m; added to `out` where that is given.
+    """The derivative of these scores in Z, n × C × T m.
 
-    `partitions` are those of `part_scores`.
-    With a `step`, n × T m, it is for the way from z - step / 2 to z + step / 2: shares have their
-    mean and their mean slope there, so that no hand-over is stepped over.
+    With an `end`, n × T m, it is the mean along the straight way there, in `steps` steps. For a
+    step shares have their mean and their mean slope, so that no hand-over is stepped over.
     """
     from rflaf.fused.jit_parts import slope_rows
 
     m, *rest = _given(partitions, z)
-    step = np.broadcast_to(np.asarray(step, z.dtype), z.shape)
-    if out is None:
-        out = np.zeros((len(z), partitions.coef.shape[2], z.shape[1]), z.dtype)
+    out = np.zeros((len(z), partitions.coef.shape[2], z.shape[1]), z.dtype)
+    none = np.zeros((0, 0), z.dtype)
 
     def task(rows: slice) -> None:
-        some = np.ascontiguousarray(z[rows])
-        ones = np.ones((len(some), 1), z.dtype), np.ones((z.shape[1], 1), z.dtype)
-        features = some, apply(sigma, some), slope(sigma, some, ones)
-        given = *features, np.ascontiguousarray(step[rows])
-        slope_rows(*(flat(each) for each in given), m, *rest, flat(out[rows], True), len(some))
+        start, target = np.ascontiguousarray(z[rows]), flat(out[rows], True)
+        step = np.zeros_like(start) if end is None else (end[rows] - start) / z.dtype.type(steps)
 
-    for_all_rows(task, z.shape, _CHUNK)
+        def add(steps: int, z: Array, table: Any, *features: Array) -> None:
+            given = (flat(each) for each in (z, step, *features))
+            slope_rows(*given, steps, table, m, *rest, target, len(z))
+
+        if isinstance(sigma, Table):
+            add(steps, start, sigma.in_dtype(z.dtype), none, none)
+        else:
+            ones = np.ones((len(start), 1), z.dtype), np.ones((z.shape[1], 1), z.dtype)
+            for k in range(steps):
+                some = start + z.dtype.type(k + 0.5) * step
+                begin = start + z.dtype.type(k) * step
+                add(1, begin, None, apply(sigma, some), slope(sigma, some, ones))
+        out[rows] /= steps
+
+    for_each(task, split_rows(z.shape, _CHUNK))
     return out
 
 

@@ -7,7 +7,7 @@ float64; products are computed in that precision.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from rflaf.fused.table import Array, Float64
 from rflaf.runtime.threads import parallel
 
 _RANGE = 1 << 19  # features of a range of rows, which stay in a cache between two products
+_TOGETHER = 1 << 15  # numbers of the rows that tables are read for at once
 _MOST_SUMS = 64  # arrays of sums that are held at once
 
 Loss = Callable[[Float64, slice], tuple[float, Any]]
@@ -63,6 +64,41 @@ def slopes(phi: Array, v: Any, loss: Loss) -> tuple[float, Float64]:
 
     by_v = _total(add, len(ranges), right.shape)
     return float(sum(totals)), by_v
+
+
+def quotients(here: Sequence[Array], there: Sequence[Array], near: float) -> Array:
+    """Differences of sigma over those of z, M × n × K; the mean slope where z differ little.
+
+    That is by less than `near`. Both sides have z, sigma and its slope, M × n and M × K.
+    """
+    from rflaf.fused.jit_products import fill_quotients
+
+    (m, n), count, dtype = here[0].shape, there[0].shape[1], here[0].dtype
+    out = np.empty((m, n, count), dtype)
+    given = [flat(np.ascontiguousarray(each)) for each in (*here, *there)]
+    fill_quotients(*given[:3], n, *given[3:], count, dtype.type(near), flat(out, True))
+    return out
+
+
+def interpolated(tables: Array, place: Array, v: Array) -> tuple[Array, Array]:
+    """Sums over m of v_mc g_m, n × C × width, and the last number of each g_m, M × n.
+
+    g_m is what lies at `place`, M × n, between the nodes of table m: cubic through the four nearest
+    of them. Tables are M × nodes × width, with at least four nodes, and v is M × C, all in one
+    precision.
+    """
+    from rflaf.fused.jit_products import add_interpolated
+
+    (_, nodes, width), n, outputs = tables.shape, place.shape[1], v.shape[1]
+    out, last = np.zeros((n, outputs, width), place.dtype), np.empty_like(place)
+    given = flat(tables), nodes, width, flat(place), n
+    results = flat(np.ascontiguousarray(v)), outputs, flat(last, True), flat(out, True)
+
+    def task(rows: slice) -> None:
+        add_interpolated(*given, rows.start, rows.stop, *results)
+
+    for_each(task, split_rows((n, outputs * width), _TOGETHER))
+    return out, last
 
 
 def _fill(phi: Array, right: Array, out: Float64) -> None:

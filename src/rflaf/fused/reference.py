@@ -6,6 +6,7 @@ those fill arrays that they are given. The tests compare the two.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -84,6 +85,26 @@ def slopes(phi: Array, v: Array, loss: Loss) -> tuple[float, Float64]:
     """The loss of the scores Phi V, and its gradient for V."""
     total, gradient = loss(times(phi, v), slice(0, len(phi)))
     return total, transposed_times(phi, gradient)
+
+
+def quotients(here: Sequence[Array], there: Sequence[Array], near: float) -> Float64:
+    """Differences of sigma over those of z, M × n × K; the mean slope where z differ little."""
+    left, right = (np.asarray(each, np.float64) for each in (here, there))
+    apart, rise, _ = left[..., None] - right[:, :, None]
+    mean = (left[2, ..., None] + right[2, :, None]) / 2
+    return np.divide(rise, apart, out=mean, where=np.abs(apart) >= near)
+
+
+def interpolated(tables: Array, place: Array, v: Array) -> tuple[Float64, Float64]:
+    """Sums over m of v_mc g_m(place), and the last number of g_m: cubics through four nodes."""
+    node = np.clip(place.astype(int), 1, tables.shape[1] - 3)
+    t, feature = place.astype(np.float64) - node, np.arange(len(place))[:, None]
+    found: Any = 0.0
+    for near in range(-1, 3):
+        others = [k for k in range(-1, 3) if k != near]
+        factor = np.prod([(t - k) / (near - k) for k in others], axis=0)
+        found = found + factor[..., None] * tables[feature, node + near]
+    return np.einsum("mnk,mc->nck", found, v), found[..., -1]
 
 
 # ---- held_out -----------------------------------------------------------------------------------
@@ -249,12 +270,19 @@ def part_scores(partitions: PartModels, sigma: Sigma, z: Array) -> Float64:
     return np.asarray(scores + np.einsum("ntp,tpc->nc", share, v[..., -1]))
 
 
-def part_slopes(partitions: PartModels, sigma: Sigma, z: Array, step: Any = 0) -> Float64:
-    """The derivative of the scores in Z, n × C × T m.
+def part_slopes(
+    partitions: PartModels, sigma: Sigma, z: Array, end: Array | None = None, steps: int = 1
+) -> Float64:
+    """The derivative of the scores in Z, n × C × T m; with an `end` its mean on the way there.
 
-    With a `step`, sides of cuts have their mean over it, and their mean slope.
+    In each of the steps, sides of cuts have their mean over it, and their mean slope.
     """
-    step = np.broadcast_to(np.asarray(step, np.float64), z.shape)
+    step = np.zeros(z.shape) if end is None else (end.astype(np.float64) - z) / steps
+    middles = [z + (k + 0.5) * step for k in range(steps)]
+    return np.mean([_part_slopes(partitions, sigma, each, step) for each in middles], axis=0)
+
+
+def _part_slopes(partitions: PartModels, sigma: Sigma, z: Array, step: Array) -> Float64:
     before, after = (_sides(partitions, z + sign * step / 2)[0] for sign in (-1, 1))
     sides, slopes = (before + after) / 2, _sides(partitions, z)[1]
     steep, v = _apart(partitions, slope(sigma, z, np.ones(z.shape))), partitions.coef

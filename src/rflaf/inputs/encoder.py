@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from rflaf.inputs.kinds import KEEP, kinds_of, warn_of
 from rflaf.inputs.learning import column_parts, matrix_parts, target_matrix
 from rflaf.inputs.opening import NAMES, categorical_at, opened
-from rflaf.inputs.parts import CodePart, NumberPart, Part
+from rflaf.inputs.parts import CodePart, DatePart, NumberPart, Part
 from rflaf.inputs.target_means import Coded, inner_folds, learn_means
 from rflaf.inputs.text import TextPart, judging_rows, standardised, text_helps
 from rflaf.inputs.unknown import UnknownLevels
@@ -240,6 +240,12 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     def coded(self) -> Coded | None:
         """The results that hold codes of levels; None if there are none."""
         return _coded(self.parts_) if self.means_ is None else None
+
+    @property
+    def tied(self) -> set[int]:
+        """Columns of dates that have a result in common: the days between them."""
+        dates = [part for part in self.parts_ if isinstance(part, DatePart)]
+        return {j for p in dates if p.since is not None for j in (p.column, p.since.column)}
 
     @property
     def text(self) -> NDArray[np.intp]:

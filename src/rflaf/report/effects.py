@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ Array = NDArray[Any]
 MOST_COLUMNS = 9
 MOST_OUTPUTS = 5  # that one chart has lines for
 _ROWS = 200  # that predictions are averaged over
-_MEMBER_ROWS = 50  # for each member
 _STEPS = 25  # values of a number
 _MOST_LEVELS = 12
 _BINS = 30
@@ -53,9 +52,35 @@ class Effect:
     spread: Array | None = None
 
 
-def effect_of(subject: Subject, evidence: Evidence, j: int, name: str) -> Effect | None:
-    """Partial dependence on column j; None where it has fewer than two values."""
-    column = evidence.rows.column(j, name)
+def effects_of(
+    subject: Subject, evidence: Evidence, columns: list[int], names: list[str]
+) -> list[Effect]:
+    """Partial dependence on these columns; those with fewer than two values are left out."""
+    shown = [(j, _values(evidence.rows.column(j, names[j]))) for j in columns]
+    asked = {j: values for j, values in shown if values is not None}
+    rows = np.random.default_rng(0).permutation(evidence.rows.count)[:_ROWS]
+    donors = {j: values.donors for j, values in asked.items()}
+    effects = []
+    for j, mean, by_member in subject.effects(evidence.rows, rows, donors):
+        _, at, counts, others = asked[j]
+        spread = None
+        if counts is None and len(by_member):
+            spread = np.std(by_member - by_member.mean(axis=1, keepdims=True), axis=0)
+        column = evidence.rows.column(j, names[j])
+        effects.append(Effect(column, at, mean, counts, others, spread))
+    return effects
+
+
+class _Values(NamedTuple):
+    """Values of a column that are shown, as `Effect` has them, and rows that have them."""
+
+    donors: Array
+    at: Array
+    counts: Array | None
+    others: int
+
+
+def _values(column: GivenColumn) -> _Values | None:
     there = np.flatnonzero(column.present)
     levels, counts = column.levels
     if len(levels) < 2:
@@ -73,22 +98,7 @@ def effect_of(subject: Subject, evidence: Evidence, j: int, name: str) -> Effect
             at = levels[[0, -1]]
     # a row that has each value: its own entry keeps the column's type
     donors = np.array([there[np.flatnonzero(column.values[there] == value)[0]] for value in at])
-    rows = np.random.default_rng(0).permutation(evidence.rows.count)[:_ROWS]
-    mixed = evidence.rows.mixed(np.tile(rows, len(at)), j, np.repeat(donors, len(rows)))
-    mean = subject.outputs(mixed).reshape(len(at), len(rows), -1).mean(axis=1)
-    spread = _spread(subject, evidence, j, donors, rows[:_MEMBER_ROWS]) if shown is None else None
-    return Effect(column, at, mean, shown, others, spread)
-
-
-def _spread(
-    subject: Subject, evidence: Evidence, j: int, donors: Array, rows: Array
-) -> Array | None:
-    mixed = evidence.rows.mixed(np.tile(rows, len(donors)), j, np.repeat(donors, len(rows)))
-    found = [
-        outputs.reshape(len(donors), len(rows), -1).mean(axis=1)
-        for outputs in subject.member_outputs(mixed)
-    ]
-    return np.std([curve - curve.mean(axis=0) for curve in found], axis=0) if found else None
+    return _Values(donors, at, shown, others)
 
 
 def effects_section(
@@ -96,8 +106,7 @@ def effects_section(
 ) -> Section:
     """Effects of the columns with the largest shares, on one scale."""
     order = [int(j) for j in np.argsort(-shares, kind="stable") if shares[j] > 0][:MOST_COLUMNS]
-    found = [effect_of(subject, evidence, j, names[j]) for j in order]
-    effects = [effect for effect in found if effect is not None]
+    effects = effects_of(subject, evidence, order, names)
     what, scale = _shown_outputs(subject, evidence, target)
     y_range = _common_range(effects, scale)
     unit = target

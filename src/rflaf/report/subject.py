@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rflaf.losses.deviance import Deviance
 from rflaf.report.given_rows import GivenRows
+from rflaf.runtime.threads import use_threads
 
 Array = NDArray[Any]
 
@@ -90,6 +92,32 @@ class Subject:
             alone.members_ = [replace(member, weight=1.0)]
             found.append(Subject(alone).outputs(inputs))
         return found
+
+    def effects(
+        self, rows: GivenRows, some: Array, donors: dict[int, Array]
+    ) -> Iterator[tuple[int, Array, Array]]:
+        """For each column its mean predictions where all of `some` rows have that of one donor.
+
+        These are P × C, and members × P × C by each member alone; of a single member there is none.
+        Where the columns of a row can be changed one by one, it is not projected again.
+        """
+        model, changed = self.estimator, None
+        if self.direct and hasattr(model, "members_"):
+            changed = model._changed_rows(rows.take(some))
+        for j, at in donors.items():
+            if changed is None or j in changed.tied:
+                mixed = rows.mixed(np.tile(some, len(at)), j, np.repeat(at, len(some)))
+                found = [self.outputs(mixed), *self.member_outputs(mixed)]
+            else:
+                with use_threads(model.n_jobs):
+                    scores = changed.scores(j, model._dense_inputs(rows.take(at)))
+                read = model._predicted if self.classes is None else model.loss_.probabilities
+                flat = [each.reshape(-1, each.shape[-1]) for each in scores]
+                found = [
+                    self.shown(read(each)) for each in flat[: len(flat) if len(flat) > 2 else 1]
+                ]
+            means = np.array(found).reshape(len(found), len(at), len(some), -1).mean(axis=2)
+            yield j, means[0], means[1:]
 
     def shown(self, predicted: Array) -> Array:
         """Predictions as n × C; of several quantiles the one nearest to the median."""
