@@ -161,7 +161,9 @@ class Effort:
 # in the order of a fit with a time limit; "least" is for such fits alone
 EFFORTS = {
     "least": Effort(100, members=0, steps=0.2, tails=0, trials=0, local=0, mixes=False, short=True),
-    "fast": Effort(800, widen=1.6, members=0, tails=0.05, trials=0.2, local=0.25, short=True),
+    "fast": Effort(
+        800, widen=1.6, members=0, steps=0.5, tails=0.05, trials=0.2, local=0.25, short=True
+    ),
     "default": Effort(),
     "best": Effort(widen=2, members=2),
 }
