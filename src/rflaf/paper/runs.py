@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any
 
@@ -98,19 +98,12 @@ def _train(spec: Spec, model: Model) -> Record:
     network = build(spec, data)
     arrays = Data(data.X_train, data.y_train, data.X_test, data.y_test)
     result = train(network, arrays, protocol_of(spec, data), seed=spec.seed)
-    names = ("train_loss", "validation_loss", "test_loss", "validation_accuracy", "test_accuracy")
-    history = {
+    kept = ("status", "diverged_epoch", "best_epoch", "test_loss", "test_accuracy")
+    record: Record = {name: getattr(result, name) for name in kept}
+    record["history"] = {
         name: [getattr(epoch, name) for epoch in result.history]
-        for name in (*names, "train_seconds", "test_seconds")
-        if getattr(result.history[0], name) is not None
-    }
-    record: Record = {
-        "status": result.status,
-        "diverged_epoch": result.diverged_epoch,
-        "best_epoch": result.best_epoch,
-        "test_loss": result.test_loss,
-        "test_accuracy": result.test_accuracy,
-        "history": history,
+        for name, first in asdict(result.history[0]).items()
+        if first is not None and name != "epoch"
     }
     if model.family in ("rflaf", "lan") and result.status == "finished":
         record |= _curve(network.activation.to_activation())
@@ -120,8 +113,7 @@ def _train(spec: Spec, model: Model) -> Record:
 def _recover(spec: Spec, model: Model) -> Record:
     from rflaf.paper.recovery_runs import run_recovery
 
-    found = run_recovery(spec.dataset, model.part, spec.seed, quick=spec.rows is not None)
-    return {"status": "finished", **found}
+    return run_recovery(spec.dataset, model.part, spec.seed, quick=spec.rows is not None)
 
 
 def _run_estimator(spec: Spec, model: Model) -> Record:

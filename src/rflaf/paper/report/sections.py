@@ -18,13 +18,13 @@ from rflaf.paper.protocols import PROTOCOL_NAMES
 from rflaf.paper.records import Record
 from rflaf.paper.report.summary import CLOSE
 from rflaf.paper.tables import (
+    COLUMNS,
     NO_RUNS,
     NOT_AVAILABLE,
     UNITS,
     PaperTable,
     SubTable,
     make_table,
-    mean_in,
 )
 
 _MANY_ROWS = 12  # longer tables are folded, but for the first
@@ -72,13 +72,14 @@ def _grid(subtable: SubTable) -> TableView:
     best = subtable.best()
     rows = []
     for row in subtable.rows:
-        paper, published, corrected = (mean_in(row, c) for c in ("paper", *PROTOCOL_NAMES))
-        values = (None, paper, published, row.difference, corrected, None)
-        top = {name: "best" for name, models in best.items() if row.model in models}
+        paper, published, corrected = (
+            (row.mean(column), "best" if row.model in best.get(column, ()) else "")
+            for column in COLUMNS
+        )
         far = "far" if row.difference is not None and abs(row.difference) > CLOSE else ""
-        kinds = ("", top.get("paper", ""), top.get("published", ""), far, top.get("corrected", ""))
+        marks = ((None, ""), paper, published, (row.difference, far), corrected, (None, ""))
         texts = cells_of(row, subtable.quantity)
-        rows.append([Cell(*cell) for cell in zip(texts, values, (*kinds, ""))])
+        rows.append([Cell(text, *mark) for text, mark in zip(texts, marks)])
     kept = [k for k in range(len(HEADER)) if any(row[k].text for row in rows)]
     return TableView(
         f"{subtable.dataset}, {UNITS[subtable.quantity]}",
@@ -167,7 +168,7 @@ def _more_datasets(known: list[Record], there: list[str]) -> Section:
             subtable
             for name in ("table8", "table4", "table6", "table7", "table9")
             for subtable in make_table(name, known, datasets=[dataset]).subtables
-            if any(s.mean is not None for row in subtable.rows for s in row.ours.values())
+            if any(row.mean(name) is not None for row in subtable.rows for name in PROTOCOL_NAMES)
         ]
         if subtables:
             subsections.append(
