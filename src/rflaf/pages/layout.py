@@ -11,26 +11,17 @@ from typing import Literal
 class Line:
     """A curve, or points.
 
-    Attributes
-    ----------
-    color : int or None
-        A number in the palette of what draws it; None is the colour of text.
-    style : {"solid", "dashed", "faint", "points"}
-        Dashed: what the other lines are compared with. Faint: further ones of a kind, without a
-        name in the legend. Points: no line between them.
-    marks : bool
-        Whether the points of a line are marked.
-    spread : sequence, optional
-        Half the length of a bar at each point.
+    Dashed is what the other lines are compared with, faint are further ones of a kind, without a
+    name in the legend, and points have no line between them.
     """
 
     name: str
     x: Sequence[float]
     y: Sequence[float | None]
-    color: int | None = None
+    color: int | None = None  # a number in the palette of what draws it; None: the colour of text
     style: Literal["solid", "dashed", "faint", "points"] = "solid"
-    marks: bool = False
-    spread: Sequence[float | None] | None = None
+    marks: bool = False  # whether the points of a line are marked
+    spread: Sequence[float | None] | None = None  # half the length of a bar at each point
 
 
 @dataclass(frozen=True)
@@ -43,16 +34,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves on one pair of axes.
-
-    Attributes
-    ----------
-    x_range, y_range : (float, float), optional
-        What the axes show; else all of the lines.
-    below : Histogram, optional
-    height : int
-        For a width of 330.
-    """
+    """Curves on one pair of axes, which show all of the lines if no range is given."""
 
     title: str
     lines: tuple[Line, ...]
@@ -64,43 +46,27 @@ class Panel:
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
     below: Histogram | None = None
-    height: int = 230
+    height: int = 230  # for a width of 330
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table.
-
-    Attributes
-    ----------
-    value : float, optional
-        What the cell is sorted by, where that is a number.
-    kind : {"", "best", "far"}
-        Marked as the best of a column, or as far off.
-    shade : float, optional
-        Between 0 and 1: how deep its ground is coloured.
-    """
+    """A cell of a table."""
 
     text: str
-    value: float | None = None
-    kind: str = ""
-    shade: float | None = None
+    value: float | None = None  # what it is sorted by, where that is a number
+    kind: str = ""  # "best": marked as the best of its column; "far": as far off
+    shade: float | None = None  # between 0 and 1: how deep its ground is coloured
 
 
 @dataclass(frozen=True)
 class TableView:
-    """A table as it is shown.
-
-    Attributes
-    ----------
-    right : bool
-        Whether numbers stand at the right of their column.
-    """
+    """A table as it is shown."""
 
     title: str
     header: tuple[str, ...]
     rows: Sequence[Sequence[Cell]]
-    right: bool = False
+    right: bool = False  # whether numbers stand at the right of their column
 
     @property
     def numeric(self) -> list[bool]:
@@ -130,17 +96,7 @@ class BarList:
 
 @dataclass(frozen=True)
 class Subsection:
-    """What a section shows under a heading of its own, folded or not.
-
-    Attributes
-    ----------
-    title : str
-        May be empty.
-    legend : {"each", "shared", "none"}
-        Whether each panel has one, or all together.
-    small : bool
-        Whether panels are small, for many of a kind.
-    """
+    """What a section shows under a heading of its own, which may be empty; folded or not."""
 
     title: str
     grids: tuple[TableView, ...] = ()
@@ -148,8 +104,8 @@ class Subsection:
     bars: tuple[BarList, ...] = ()
     notes: tuple[str, ...] = ()
     folded: bool = False
-    legend: Literal["each", "shared", "none"] = "each"
-    small: bool = False
+    legend: Literal["each", "shared", "none"] = "each"  # one per panel, or one for all
+    small: bool = False  # small panels, for many of a kind
 
 
 @dataclass(frozen=True)

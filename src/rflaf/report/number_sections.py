@@ -32,31 +32,29 @@ def accuracy_section(evidence: Evidence, target: str) -> Section:
     subsections = []
     for k in range(min(count, _MOST_TARGETS)):
         name = target if count == 1 else f"target {k}"
-        y, predicted = evidence.y[some, k], evidence.predicted[some, k]
-        panels = (_against(y, predicted, name), _residuals(evidence, k, some, name))
+        y, predicted = evidence.y[:, k], evidence.predicted[:, k]
+        panels = _scatter_panels(name, y, predicted, some)
         subsections.append(Subsection("" if count == 1 else name, panels=panels))
-    notes = [f"The {evidence.where}; points on the dashed line are predicted exactly."]
+    shown = f"The {evidence.where}"
     if len(evidence.y) > _POINTS:
-        notes = [f"{_POINTS:,} of {len(evidence.y):,} {evidence.where}, drawn at random; points on "
-                 "the dashed line are predicted exactly."]  # fmt: skip
+        shown = f"{_POINTS:,} of {len(evidence.y):,} {evidence.where}, drawn at random"
+    notes = [f"{shown}; points on the dashed line are predicted exactly."]
     if count > _MOST_TARGETS:
         notes.append(f"The first {_MOST_TARGETS} of {count} targets.")
     return Section("predicted", "", "Predicted against actual", tuple(subsections), tuple(notes))
 
 
-def _against(y: Array, predicted: Array, name: str) -> Panel:
-    both = np.concatenate([y, predicted])
-    ends = _widened(float(both.min()), float(both.max()))
-    title = f"{name}, actual against predicted"
-    return _scatter(title, predicted, y, "actual", (ends, ends), ends)
-
-
-def _residuals(evidence: Evidence, k: int, some: Array, name: str) -> Panel:
-    residual, x = evidence.y[:, k] - evidence.predicted[:, k], evidence.predicted[some, k]
+def _scatter_panels(name: str, y: Array, predicted: Array, some: Array) -> tuple[Panel, Panel]:
+    """Actual values and residuals of some rows against their predictions."""
+    residual = y - predicted
     edge = 1.06 * float(np.abs(residual).max()) or 1.0
-    ends = _widened(float(x.min()), float(x.max()))
-    title, ranges = f"{name}, residual against predicted", (ends, (-edge, edge))
-    return _scatter(title, x, residual[some], "actual - predicted", ranges, (0.0, 0.0))
+    x, y, residual = predicted[some], y[some], residual[some]
+    ends = _widened(np.concatenate([x, y]))
+    title, ranges = f"{name}, residual against predicted", (_widened(x), (-edge, edge))
+    return (
+        _scatter(f"{name}, actual against predicted", x, y, "actual", (ends, ends), ends),
+        _scatter(title, x, residual, "actual - predicted", ranges, (0.0, 0.0)),
+    )
 
 
 def _scatter(
@@ -71,7 +69,8 @@ def _scatter(
     return Panel(title, lines, "predicted", y_label, x_range=x_range, y_range=y_range, height=300)
 
 
-def _widened(low: float, high: float) -> Range:
+def _widened(values: Array) -> Range:
+    low, high = float(values.min()), float(values.max())
     margin = 0.04 * (high - low) if high > low else max(0.1 * abs(high), 0.5)
     return low - margin, high + margin
 
