@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from rflaf.pages.layout import Page, Panel
+from rflaf.pages import Page, Panel
 from rflaf.pages.svg import COLORS, Chart
 
 

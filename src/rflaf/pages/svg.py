@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from rflaf.pages.layout import Histogram, Line, Panel
+from rflaf.pages import Histogram, Line, Panel
 
 COLORS = 8
 _RIGHT, _BOTTOM = 10, 38

@@ -7,14 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rflaf.paper.protocols import (
-    EPOCHS,
-    N_COMPONENTS,
-    PROTOCOL_NAMES,
-    SEEDS,
-    UNFROZEN_SEEDS,
-    ProtocolName,
-)
+from rflaf.paper.protocols import EPOCHS, N_COMPONENTS, PROTOCOL_NAMES, SEEDS, ProtocolName
 
 ESTIMATORS = ("estimator", "estimator-no-metric", "estimator-cos")
 RECOVERY = ("recovery-paper", "recovery-estimator", "recovery-smooth-v")
@@ -131,7 +124,7 @@ class Spec:
 def seeds_of(model: str, n_seeds: int) -> tuple[int, ...]:
     """The first of the paper's seeds; at most three for the models that train W, as there."""
     parsed = parse_model(model)
-    return (SEEDS if parsed.frozen or not parsed.published else UNFROZEN_SEEDS)[:n_seeds]
+    return SEEDS[: n_seeds if parsed.frozen or not parsed.published else min(n_seeds, 3)]
 
 
 def matrix(

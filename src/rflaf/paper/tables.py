@@ -7,15 +7,8 @@ import statistics
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from rflaf.paper.printed import (
-    TITLES,
-    Number,
-    all_models_of,
-    check_name,
-    datasets_of,
-    paper_numbers,
-    quantities_of,
-)
+from rflaf.paper import printed
+from rflaf.paper.printed import TITLES, Number
 from rflaf.paper.protocols import PROTOCOL_NAMES, SEEDS
 from rflaf.paper.records import Record
 from rflaf.paper.specs import Spec, seeds_of
@@ -97,14 +90,14 @@ def make_table(
     `datasets` and `models` restrict it. `quick` shows quick runs in place of those of full size;
     the title then says so.
     """
-    name = check_name(name)
+    name = printed.check_name(name)
     if name not in TITLES:
         raise ValueError(f"The 'name' must be one of {', '.join(TITLES)}. Got {name!r}.")
-    chosen = [model for model in all_models_of(name) if models is None or model in models]
+    chosen = [model for model in printed.all_models_of(name) if models is None or model in models]
     subtables = []
-    for dataset in datasets_of(name) if datasets is None else datasets:
+    for dataset in printed.datasets_of(name) if datasets is None else datasets:
         mine = [r for r in records if r["spec"]["dataset"] == dataset and is_full_size(r) != quick]
-        for quantity in quantities_of(name):
+        for quantity in printed.quantities_of(name):
             rows = [_row(name, quantity, dataset, model, mine) for model in chosen]
             there = any(row.numbers.keys() - {"paper"} for row in rows)
             kept = tuple(row for row in rows if row.numbers and there)
@@ -115,7 +108,7 @@ def make_table(
 
 def _row(table: str, quantity: str, dataset: str, model: str, records: Sequence[Record]) -> Row:
     """A row, without numbers where neither the paper nor the records have any."""
-    paper = paper_numbers().get((table, quantity, dataset, model))
+    paper = printed.paper_numbers().get((table, quantity, dataset, model))
     numbers = {} if paper is None else {"paper": paper}
     timing = quantity.endswith("time_ratio")
     for protocol in PROTOCOL_NAMES:

@@ -6,17 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from rflaf.datasets import info
+from rflaf.paper import printed
 from rflaf.paper.curves import CELLS, FUNCTIONS
-from rflaf.paper.printed import (
-    DATASETS,
-    FIGURES,
-    TIMES,
-    TITLES,
-    all_models_of,
-    check_name,
-    datasets_of,
-    quantities_of,
-)
 from rflaf.paper.protocols import PROTOCOL_NAMES, SEEDS, ProtocolName
 from rflaf.paper.specs import RECOVERY, Spec, matrix, parse_model
 
@@ -79,7 +70,9 @@ def expand(targets: Iterable[str]) -> list[str]:
     """Names of tables and figures, each once; "all" stands for all of them."""
     found: list[str] = []
     for target in targets:
-        found += [*TITLES, *FIGURES] if target == "all" else [check_name(target)]
+        found += (
+            [*printed.TITLES, *printed.FIGURES] if target == "all" else [printed.check_name(target)]
+        )
     return list(dict.fromkeys(found))
 
 
@@ -98,16 +91,16 @@ def _parts(target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The models and data sets of a table or figure."""
     if target == "figure1":
         return BY_N, ("workloads",)
-    if target in FIGURES:
+    if target in printed.FIGURES:
         return RECOVERY, FUNCTIONS if target == "figure3" else FUNCTIONS[:1]
-    return tuple(all_models_of(target)), tuple(datasets_of(target))
+    return tuple(printed.all_models_of(target)), tuple(printed.datasets_of(target))
 
 
 def _is_timing(target: str) -> bool:
-    return target in TITLES and quantities_of(target)[0] in TIMES
+    return target in printed.TITLES and printed.quantities_of(target)[0] in printed.TIMES
 
 
 def _rank(spec: Spec) -> tuple[int, int, str]:
     """First seeds first, and in each the data sets together, since the last one is kept."""
-    order = {name: k for k, name in enumerate((*FUNCTIONS, *DATASETS))}
+    order = {name: k for k, name in enumerate((*FUNCTIONS, *printed.DATASETS))}
     return SEEDS.index(spec.seed), order.get(spec.dataset, len(order)), spec.protocol

@@ -88,12 +88,8 @@ def interval_section(subject: Subject, evidence: Evidence) -> Section:
     rows = []
     for coverage in COVERAGES:
         share, width = coverage_of(subject, evidence, coverage)
-        off = _far_off(share, coverage, len(evidence.y))
-        rows.append((
-            Cell(f"{coverage:.0%}", coverage),
-            Cell(f"{share:.1%}", share, "far" if off else ""),
-            Cell(figure(width), width),
-        ))  # fmt: skip
+        reached = _share_cell(share, coverage, len(evidence.y))
+        rows.append((Cell(f"{coverage:.0%}", coverage), reached, Cell(figure(width), width)))
     header = ("interval", "actual values inside", "median width")
     grid = TableView("Coverage of intervals", header, rows, right=True)
     shares = [coverage_of(subject, evidence, float(c))[0] for c in _CURVE]
@@ -123,10 +119,8 @@ def _distribution_panels(subject: Subject, evidence: Evidence) -> tuple[Panel, P
     place = np.full(evidence.rows.count, np.nan)
     place[evidence.at] = y
     # between the probabilities of less and of at most y, which differ for counts
-    below = dist.cdf(np.nextafter(place, -np.inf))[evidence.at]
-    within = below + np.random.default_rng(0).random(len(y)) * (
-        dist.cdf(place)[evidence.at] - below
-    )
+    below, most = (dist.cdf(at)[evidence.at] for at in (np.nextafter(place, -np.inf), place))
+    within = below + np.random.default_rng(0).random(len(y)) * (most - below)
     share = np.histogram(within, _PIT_BINS, (0, 1))[0] / len(y) * _PIT_BINS
     x = np.repeat(np.linspace(0, 1, _PIT_BINS + 1), 2)[1:-1]
     reliability = Panel(
@@ -164,8 +158,7 @@ def quantile_section(subject: Subject, evidence: Evidence) -> Section:
     rows = []
     for level, values in subject.quantiles(evidence.rows.X).items():
         share = float(np.mean(evidence.y[:, 0] <= values[evidence.at]))
-        off = _far_off(share, level, len(evidence.y))
-        rows.append((Cell(f"{level:g}", level), Cell(f"{share:.1%}", share, "far" if off else "")))
+        rows.append((Cell(f"{level:g}", level), _share_cell(share, level, len(evidence.y))))
     grid = TableView("Quantiles", ("quantile", "actual values below"), rows, right=True)
     note = (
         f"Share of the {len(evidence.y):,} {evidence.where} below each quantile. Red: "
@@ -175,9 +168,10 @@ def quantile_section(subject: Subject, evidence: Evidence) -> Section:
     return Section("intervals", "", "Quantiles", (Subsection("", (grid,)),), (note,))
 
 
-def _far_off(share: float, coverage: float, n: int) -> bool:
-    """Whether it is more than three standard errors away."""
-    return abs(share - coverage) > 3 * np.sqrt(coverage * (1 - coverage) / n)
+def _share_cell(share: float, nominal: float, n: int) -> Cell:
+    """Marked where it is more than three standard errors away from what it should be."""
+    far = abs(share - nominal) > 3 * np.sqrt(nominal * (1 - nominal) / n)
+    return Cell(f"{share:.1%}", share, "far" if far else "")
 
 
 def residual_section(
@@ -197,18 +191,14 @@ def residual_section(
     def cells(i: int) -> list[Cell]:
         k = int(which[i])
         y, predicted, left = evidence.y[i, k], evidence.predicted[i, k], residual[i, k]
-        made = [Cell(str(k))] if several else []
         texts = evenly([y, predicted, left, largest[k]])
-        signed = f"{'+' if left > 0 else ''}{texts[2]}"
-        made += [
-            Cell(text, float(v)) for text, v in zip((*texts[:2], signed), (y, predicted, left))
-        ]
+        texts[2] = f"{'+' if left > 0 else ''}{texts[2]}"
+        made = [Cell(str(k))] if several else []
+        made += [Cell(text, float(value)) for text, value in zip(texts, (y, predicted, left))]
         if shows_ends:
-            inside = low[i, k] <= y <= high[i, k]
-            text = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}".join(
-                evenly([low[i, k], high[i, k], largest[k]], 3)[:2]
-            )
-            made.append(Cell(text, kind="" if inside else "far"))
+            ends = evenly([low[i, k], high[i, k], largest[k]], 3)[:2]
+            text = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}".join(ends)
+            made.append(Cell(text, kind="" if low[i, k] <= y <= high[i, k] else "far"))
         return made
 
     grid = shown_rows(evidence, worst, names, order, header, cells)
