@@ -91,10 +91,6 @@ def load(name: str, *, progress: bool = False) -> Dataset:
     progress : bool
         Show a bar if files must be downloaded.
 
-    Returns
-    -------
-    data : Dataset
-
     Raises
     ------
     DataNotAvailable

@@ -70,12 +70,9 @@ def sort_out(records: Iterable[Record]) -> tuple[list[Record], list[Record]]:
     >>> known[0]["kind"], known[0]["test_loss"], known[0]["test_accuracy"], other
     ('training', 0.24, None, [{}])
     """
-    known: list[Record] = []
-    other: list[Record] = []
-    for record in records:
-        clean = _clean(record)
-        (other if clean is None else known).append(record if clean is None else clean)
-    return known, other
+    pairs = [(record, _clean(record)) for record in records]
+    known = [clean for _, clean in pairs if clean is not None]
+    return known, [record for record, clean in pairs if clean is None]
 
 
 def datasets_in(records: Iterable[Record]) -> list[str]:

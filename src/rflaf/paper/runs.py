@@ -22,12 +22,9 @@ _CURVE = np.linspace(-2.0, 2.0, 81)  # where a record has the values of the lear
 def run(spec: Spec) -> Record:
     """Train and judge the model of a spec.
 
-    Returns
-    -------
-    dict
-        `key`, `spec`, `status` ("finished" or "diverged"), `test_loss`, `test_accuracy` (a share),
-        `best_epoch`, `history` (one list per quantity), `coefficients` and `sigma` of a learned
-        activation, `seconds`, `versions`, `machine`, `date`.
+    The record has a `status` ("finished" or "diverged"), `test_loss`, `test_accuracy` (a share),
+    `best_epoch`, `history` (one list per quantity), and `coefficients` and `sigma` of a learned
+    activation.
     """
     model = parse_model(spec.model)
     kind = "training" if model.published else model.family

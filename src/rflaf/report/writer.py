@@ -54,10 +54,6 @@ def write_report(
     sections : sequence of Section
         More sections, after the scores.
 
-    Returns
-    -------
-    Path
-
     Examples
     --------
     >>> import tempfile

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 
+from rflaf.bases.base import checked
 from rflaf.paper.protocols import PROTOCOLS, Protocol
 from rflaf.paper.training.history import EpochRecord, TrainingResult, best_record, selection_loss
 from rflaf.paper.training.regularisers import add_regulariser_gradient
@@ -23,6 +25,7 @@ from rflaf.runtime.files import write_whole
 from rflaf.runtime.progress import Progress
 
 
+@checked(protocol=[Protocol, StrOptions(set(PROTOCOLS))])
 def train(
     model: nn.Module,
     data: Data | tuple[Any, ...],
@@ -63,10 +66,6 @@ def train(
     progress : bool
         Show a bar (with tqdm), or lines without it, with the time left.
 
-    Returns
-    -------
-    TrainingResult
-
     Examples
     --------
     >>> import torch
@@ -77,7 +76,8 @@ def train(
     >>> result.status, len(result.history)
     ('finished', 3)
     """
-    protocol = _resolve(protocol, epochs)
+    protocol = PROTOCOLS[protocol] if isinstance(protocol, str) else protocol
+    protocol = protocol if epochs is None else replace(protocol, epochs=epochs)
     run = _Run(model, data, protocol, seed, memory_budget)
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and path.exists():
@@ -226,17 +226,6 @@ class _Run:
         if self.best_state is not None:
             self.model.load_state_dict(self.best_state)
         return TrainingResult("finished", protocol, self.seed, history)
-
-
-def _resolve(protocol: Protocol | str, epochs: int | None) -> Protocol:
-    if isinstance(protocol, str):
-        if protocol not in PROTOCOLS:
-            raise ValueError(
-                f"The 'protocol' parameter of train must be a Protocol or one of: "
-                f"{', '.join(PROTOCOLS)}. Got {protocol!r}."
-            )
-        protocol = PROTOCOLS[protocol]
-    return protocol if epochs is None else replace(protocol, epochs=epochs)
 
 
 def _save_checkpoint(path: Path, state: dict[str, Any]) -> None:
