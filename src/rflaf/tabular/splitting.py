@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import StrOptions
 
-from rflaf.bases.base import checked
 from rflaf.inputs.column import as_frame, column_of, columns_of
 from rflaf.inputs.kinds import explain, kind_of
 from rflaf.tabular.reading import TableError, listed
@@ -92,7 +90,6 @@ def _check_columns(table: Any, strict: bool) -> None:
         )
 
 
-@checked(task=[StrOptions({"auto", "regression", "classification"})])
 def choose_task(target: Any, task: str = "auto") -> Task:
     """Which task a target calls for, and the target as an array.
 
@@ -116,6 +113,11 @@ def choose_task(target: Any, task: str = "auto") -> Task:
     >>> choose_task(pd.Series([1, 2, 3], name="rank")).reason
     "'rank' has 3 distinct integers in 3 rows, fewer than 10 rows each"
     """
+    if task not in ("auto", "regression", "classification"):
+        raise ValueError(
+            "The 'task' parameter must be 'auto', 'regression' or 'classification'. "
+            f"Got {task!r} instead."
+        )
     series = nw.from_native(target, series_only=True)
     column = column_of(series)
     kind = kind_of(column)
