@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rflaf.pages import Line, Panel
-from rflaf.pages.svg import draw, ticks
+from rflaf.pages.html import draw
+from rflaf.pages.svg import ticks
 
 NUMBERS = st.floats(-1e100, 1e100)
 

@@ -6,10 +6,10 @@ import io
 import pytest
 
 from rflaf.paper.formats import FORMATS
-from rflaf.paper.printed import PaperNumber
+from rflaf.paper.printed import Number
 from rflaf.paper.protocols import SEEDS
 from rflaf.paper.specs import Spec
-from rflaf.paper.tables import Summary, difference, make_table, summarise
+from rflaf.paper.tables import difference, make_table, summarise
 
 
 def record(dataset, model, protocol, seed, loss, **more):
@@ -45,13 +45,13 @@ def rows(table, dataset, quantity="test_loss"):
 
 def test_means_and_spreads_over_seeds(records):
     found = rows(make_table("table1", records), "protein")
-    ours = found["rflaf-rbf-16"].ours["published"]
+    ours = found["rflaf-rbf-16"].numbers["published"]
     assert ours.mean == pytest.approx(0.206)
     assert ours.std == pytest.approx(0.0024495, rel=1e-3)  # of the population
     assert ours.seeds == 3
-    assert found["rflaf-pl-16"].ours["published"] == Summary(None, None, 1, 1)
-    assert "published" not in found["estimator"].ours
-    assert found["rfmlp-tanh"].ours == {}
+    assert found["rflaf-pl-16"].numbers["published"] == Number(None, None, 1, 1)
+    assert "published" not in found["estimator"].numbers
+    assert found["rfmlp-tanh"].numbers.keys() == {"paper"}
 
 
 def test_the_difference_is_in_standard_errors(records):
@@ -59,9 +59,9 @@ def test_the_difference_is_in_standard_errors(records):
     # paper 0.204 ± 0.003 with ten seeds, ours 0.206 ± 0.00245 with three
     expected = 0.002 / (0.003**2 / 9 + 0.0024495**2 / 2) ** 0.5
     assert row.difference == pytest.approx(expected, rel=1e-3)
-    assert difference(Summary(None, None, 1, 1), PaperNumber(0.2, 0.1), "rfmlp-relu") is None
-    assert difference(Summary(0.3, 0.0, 1), PaperNumber(0.2, None), "rfmlp-relu") is None
-    one_seed = difference(Summary(0.3, 0.0, 1), PaperNumber(0.2, 0.1), "rfmlp-relu")
+    assert difference(Number(None, None, 1, 1), Number(0.2, 0.1), "rfmlp-relu") is None
+    assert difference(Number(0.3, 0.0, 1), Number(0.2, None), "rfmlp-relu") is None
+    one_seed = difference(Number(0.3, 0.0, 1), Number(0.2, 0.1), "rfmlp-relu")
     assert one_seed == pytest.approx(0.1 / (0.01 + 0.01 / 9) ** 0.5)
 
 
@@ -82,9 +82,9 @@ def test_the_best_of_each_column(records):
 def test_quick_runs_are_no_figures(records):
     spec = Spec.of("protein", "rfmlp-relu", "published", SEEDS[0]).quick()
     quick = {**records[0], "spec": spec.to_dict(), "key": spec.key, "test_loss": 9.0}
-    assert rows(make_table("table1", [*records, quick]), "protein")["rfmlp-relu"].ours.keys() == {
-        "corrected"
-    }
+    assert rows(make_table("table1", [*records, quick]), "protein")[
+        "rfmlp-relu"
+    ].numbers.keys() == {"paper", "corrected"}
 
 
 def test_epoch_of_the_lowest_mean_loss():
@@ -95,8 +95,8 @@ def test_epoch_of_the_lowest_mean_loss():
         for seed, history in zip(SEEDS, ([3.0, 1.0, 1.1], [3.0, 2.0, 1.0]))
     ]
     found = rows(make_table("table3", made), "mnist", "epochs_to_best")["rflaf-rbf-8"]
-    assert found.ours["published"].mean == 3
-    assert found.ours["corrected"].mean == 3
+    assert found.numbers["published"].mean == 3
+    assert found.numbers["corrected"].mean == 3
     assert summarise([], "epochs_to_best") is None
 
 
@@ -104,9 +104,9 @@ def test_accuracies_are_percent_and_times_come_from_timings():
     made = [record("mnist", "rfmlp-relu", "published", SEEDS[0], 0.1, test_accuracy=0.95)]
     timing = {**made[0], "kind": "timing", "key": "timing/x", "train_time_ratio": 1.5}
     found = rows(make_table("table6", [*made, timing]), "mnist", "test_accuracy_pct")
-    assert found["rfmlp-relu"].ours["published"].mean == pytest.approx(95)
+    assert found["rfmlp-relu"].numbers["published"].mean == pytest.approx(95)
     times = rows(make_table("table9", [*made, timing]), "mnist", "train_time_ratio")
-    assert times["rfmlp-relu"].ours["published"].mean == 1.5
+    assert times["rfmlp-relu"].numbers["published"].mean == 1.5
 
 
 def test_formats(records):
@@ -132,7 +132,7 @@ def test_a_figure_is_no_table(records):
 
 def test_zeros_at_the_end_of_a_printed_number_are_digits():
     # 0.220 ± 0.002 has three places, though its float says 0.22
-    ours, paper = Summary(0.224, 0.0, 1), PaperNumber(0.22, 0.002)
+    ours, paper = Number(0.224, 0.0, 1), Number(0.22, 0.002)
     expected = 0.004 / (0.002**2 + 0.002**2 / 9) ** 0.5
     assert difference(ours, paper, "rfmlp-relu") == pytest.approx(expected)
 

@@ -7,34 +7,24 @@ from typing import Annotated
 
 import typer
 
+from rflaf.cli import options
 from rflaf.cli.app import app
 from rflaf.cli.console import say, show_table, warnings_as_notes, working
 from rflaf.cli.fit import SCORE_NAMES
-from rflaf.cli.options import (
-    Components,
-    Drop,
-    Missing,
-    Seed,
-    Separator,
-    Strict,
-    TableFile,
-    Target,
-    TaskOption,
-)
 
 
 @app.command()
 def compare(
-    table: TableFile,
-    target: Target,
-    task: TaskOption = "auto",
-    components: Components = None,
+    table: options.TableFile,
+    target: options.Target,
+    task: options.TaskOption = "auto",
+    components: options.Components = None,
     folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
-    seed: Seed = 0,
-    drop: Drop = None,
-    missing: Missing = None,
-    sep: Separator = None,
-    strict: Strict = False,
+    seed: options.Seed = 0,
+    drop: options.Drop = None,
+    missing: options.Missing = None,
+    sep: options.Separator = None,
+    strict: options.Strict = False,
     out: Annotated[Path | None, typer.Option(help="Also write the scores to this file.")] = None,
 ) -> None:
     """Compare RFLAF with fixed activations, a linear model and gradient boosting on a table."""

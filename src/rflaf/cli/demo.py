@@ -116,19 +116,16 @@ def run(result: Result) -> Iterator[str]:
 
     data = result.data
     for seed in range(SPLITS):
-        X_train, X_test, y_train, y_test = train_test_split(
-            data.X,
-            data.y,
-            random_state=seed,
-            stratify=data.y if data.task == "classification" else None,
-        )
+        strata = data.y if data.task == "classification" else None
+        parts = train_test_split(data.X, data.y, random_state=seed, stratify=strata)
+        X_train, X_test, y_train, y_test = parts
         for name, make in models_for(data, seed).items():
             yield name
             start = time.perf_counter()
             model = make().fit(X_train, y_train)
             result.seconds.setdefault(name, []).append(time.perf_counter() - start)
             result.scores.setdefault(name, []).append(float(model.score(X_test, y_test)))
-        result.last = model, (X_train, y_train), (X_test, y_test)
+        result.last = model, *parts
 
 
 def write_page(result: Result, folder: Path) -> Path:
@@ -136,15 +133,14 @@ def write_page(result: Result, folder: Path) -> Path:
     from rflaf.pages import Cell, Section, Subsection, TableView
     from rflaf.report import write_report
 
-    best = max(mean(scores) for scores in result.scores.values())
-    rows = tuple(
-        (
-            Cell(name),
-            Cell(_shown(scores), mean(scores), "best" if mean(scores) == best else ""),
-            Cell(f"{mean(result.seconds[name]):.2f}", mean(result.seconds[name])),
+    best = max(map(mean, result.scores.values()))
+    rows = []
+    for name, scores in result.scores.items():
+        score, seconds = mean(scores), mean(result.seconds[name])
+        mark = "best" if score == best else ""
+        rows.append(
+            [Cell(name), Cell(_shown(scores), score, mark), Cell(f"{seconds:.2f}", seconds)]
         )
-        for name, scores in result.scores.items()
-    )
     header = ("model", f"{_score_name(result.data)}, mean ± deviation", "fit time (s)")
     grid = TableView("Scores of other models", header, rows, right=True)
     note = (
@@ -153,7 +149,7 @@ def write_page(result: Result, folder: Path) -> Path:
         "counts in its fit time."
     )
     others = Section("others", "", "Other models", (Subsection("", (grid,)),), (note,))
-    model, (X_train, y_train), (X_test, y_test) = result.last
+    model, X_train, X_test, y_train, y_test = result.last
     return write_report(
         model,
         folder / f"{result.data.name}.html",

@@ -7,28 +7,20 @@ from typing import Annotated
 
 import typer
 
+from rflaf.cli import options
 from rflaf.cli.app import app
 from rflaf.cli.console import say, warnings_as_notes, working
-from rflaf.cli.options import (
-    Missing,
-    ModelFile,
-    Separator,
-    TableFile,
-    check_file,
-    load_table_model,
-    read_rows,
-)
 
 
 @app.command()
 def explain(
-    model: ModelFile,
-    table: TableFile,
+    model: options.ModelFile,
+    table: options.TableFile,
     out: Annotated[Path, typer.Option(help="Output file: .csv, .csv.gz or .parquet.")] = Path(
         "why.csv"
     ),
-    missing: Missing = None,
-    sep: Separator = None,
+    missing: options.Missing = None,
+    sep: options.Separator = None,
 ) -> None:
     """Attribute the prediction of each row to the columns.
 
@@ -40,12 +32,12 @@ def explain(
 
     from rflaf.tabular import TableError, check_output, write_table
 
-    check_file(model)
-    check_file(table)
+    options.check_file(model)
+    options.check_file(table)
     check_output(out, inputs=(table, model))
-    fitted = load_table_model(model)
+    fitted = options.load_table_model(model)
     with working(f"Reading {table}"):
-        frame = read_rows(fitted, table, missing, sep)
+        frame = options.read_rows(fitted, table, missing, sep)
     with working(f"Explaining {len(frame):,} rows"), warnings_as_notes():
         why = fitted.explain(frame)
     names = [name for name in why.feature_names if name in fitted.columns]

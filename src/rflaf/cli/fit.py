@@ -7,28 +7,16 @@ from typing import Annotated, Literal
 
 import typer
 
+from rflaf.cli import options
 from rflaf.cli.app import app
 from rflaf.cli.console import complain, plain, say, warnings_as_notes, working
-from rflaf.cli.options import (
-    Categorical,
-    Components,
-    Drop,
-    Missing,
-    Seed,
-    Separator,
-    Strict,
-    TableFile,
-    Target,
-    TaskOption,
-    require_skops,
-)
 
 
 @app.command()
 def fit(
-    table: TableFile,
-    target: Target,
-    task: TaskOption = "auto",
+    table: options.TableFile,
+    target: options.Target,
+    task: options.TaskOption = "auto",
     loss: Annotated[
         Literal[
             "squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"
@@ -38,7 +26,7 @@ def fit(
     out: Annotated[
         Path, typer.Option(help="Model file to write; overwritten if it exists.")
     ] = Path("model.skops"),
-    components: Components = None,
+    components: options.Components = None,
     activation: Annotated[
         str,
         typer.Option(
@@ -64,20 +52,20 @@ def fit(
     validation: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Share of rows held out to score a first fit.")
     ] = 0.2,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     report: Annotated[
         Path | None, typer.Option(help="Also write a model report to this .html file.")
     ] = None,
-    drop: Drop = None,
-    categorical: Categorical = None,
-    missing: Missing = None,
-    sep: Separator = None,
-    strict: Strict = False,
+    drop: options.Drop = None,
+    categorical: options.Categorical = None,
+    missing: options.Missing = None,
+    sep: options.Separator = None,
+    strict: options.Strict = False,
 ) -> None:
     """Train a model to predict one column of a table, and write it to a file."""
     from rflaf.tabular import check_output, read_table, split_target
 
-    require_skops()  # before the work, and not after it
+    options.require_skops()  # before the work, and not after it
     check_output(out, [".skops"])
     if report is not None:
         from rflaf.pages.html import require_jinja2

@@ -10,16 +10,9 @@ _EMPTY = 0x2800
 
 
 def braille(x: Sequence[float], *curves: Sequence[float], width: int = 60, height: int = 10) -> str:
-    """Curves in braille characters, with their range on the axes.
+    """Curves in width × height braille characters of 2 × 4 dots, with their range on the axes.
 
-    Parameters
-    ----------
-    x : sequence of finite floats
-        Ascending.
-    *curves : sequences of finite floats
-        The heights of each curve at x.
-    width, height : int
-        Characters; each has 2 × 4 dots.
+    x is ascending, and a curve is its heights there; all numbers are finite.
 
     Examples
     --------

@@ -7,23 +7,15 @@ from typing import Annotated
 
 import typer
 
+from rflaf.cli import options
 from rflaf.cli.app import app
 from rflaf.cli.console import complain, say, warnings_as_notes, working
-from rflaf.cli.options import (
-    Missing,
-    ModelFile,
-    Separator,
-    TableFile,
-    check_file,
-    load_table_model,
-    read_rows,
-)
 
 
 @app.command()
 def predict(
-    model: ModelFile,
-    table: TableFile,
+    model: options.ModelFile,
+    table: options.TableFile,
     out: Annotated[Path, typer.Option(help="Output file: .csv, .csv.gz or .parquet.")] = Path(
         "predictions.csv"
     ),
@@ -46,8 +38,8 @@ def predict(
         list[str] | None,
         typer.Option("--keep", help="Column of the table to copy. May be repeated."),
     ] = None,
-    missing: Missing = None,
-    sep: Separator = None,
+    missing: options.Missing = None,
+    sep: options.Separator = None,
     raw_text: Annotated[
         bool,
         typer.Option(
@@ -64,17 +56,17 @@ def predict(
     """
     from rflaf.tabular import TableError, check_output, write_table
 
-    check_file(model)
-    check_file(table)
+    options.check_file(model)
+    options.check_file(table)
     try:
         check_output(out, inputs=() if force else (table, model))
     except TableError as error:
         hint = " Or use --force." if "is also the input" in str(error) else ""
         raise TableError(f"{error}{hint}") from None
-    fitted = load_table_model(model)
+    fitted = options.load_table_model(model)
     kept = keep or []
     with working(f"Reading {table}"):
-        frame = read_rows(fitted, table, missing, sep, kept)
+        frame = options.read_rows(fitted, table, missing, sep, kept)
     absent = [name for name in kept if name not in frame]
     if absent:
         raise TableError(f"The table has no column {absent[0]!r} to keep.")

@@ -167,7 +167,7 @@ def _measure(timings: Any, store: Any, quick: bool) -> set[str]:
     from rflaf.paper.timing import measure_times
 
     absent = set()
-    for dataset, models in timings:
+    for dataset, models in timings.items():
         text = f"Timing on {dataset}"
         try:
             with warnings_as_notes(), working(text) as tell:

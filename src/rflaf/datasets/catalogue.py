@@ -23,11 +23,10 @@ _MASKED = ("kin40k", "bike")  # whose test rows another file marks
 
 @dataclass(frozen=True)
 class Entry:
-    """A set: what is known of it, and one function that reads its files or makes it."""
+    """A set: what is known of it, and what reads its files, or makes it if it has none."""
 
     info: Info
-    read: Callable[[tuple[Path, ...]], Dataset] | None = None
-    make: Callable[[], Dataset] | None = None
+    read: Callable[[tuple[Path, ...]], Dataset]
 
 
 def _lines(name: str) -> Iterable[dict[str, str]]:
@@ -49,12 +48,11 @@ def _files() -> dict[str, tuple[File, ...]]:
 
 
 def _entry(info: Info) -> Entry:
-    if info.name in synthetic.TARGETS:
-        return Entry(info, make=partial(synthetic.make, info.name))
+    if not info.files:
+        make = synthetic.make if info.name in synthetic.TARGETS else _make_small
+        return Entry(info, lambda _: make(info.name))
     if info.name in _MASKED:
         return Entry(info, partial(sets.masked, columns=info.n_inputs + 1))
-    if not info.files:
-        return Entry(info, make=partial(_make_small, info.name))
     return Entry(info, sets.authors_arrays if info.sigma else getattr(sets, info.name))
 
 

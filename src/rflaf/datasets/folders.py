@@ -17,8 +17,7 @@ def data_folders() -> list[Path]:
 
 def cache_folder() -> Path:
     """RFLAF_CACHE, or the user's cache folder, as `pooch.os_cache("rflaf")` has it."""
-    chosen = os.environ.get("RFLAF_CACHE", "").strip()
-    if chosen:
+    if chosen := os.environ.get("RFLAF_CACHE", "").strip():
         return Path(chosen).expanduser()
     if sys.platform == "win32":
         local = os.environ.get("LOCALAPPDATA", "") or str(Path.home() / "AppData" / "Local")

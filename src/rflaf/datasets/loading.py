@@ -91,10 +91,6 @@ def load(name: str, *, progress: bool = False) -> Dataset:
     progress : bool
         Show a bar if files must be downloaded.
 
-    Returns
-    -------
-    data : Dataset
-
     Raises
     ------
     DataNotAvailable
@@ -110,10 +106,8 @@ def load(name: str, *, progress: bool = False) -> Dataset:
     ((150, 4), (150,), 'sepal length (cm)')
     """
     entry = _entry(name)
-    if entry.make is not None:
-        return entry.make()
-    assert entry.read is not None
-    read = entry.read
+    if not entry.info.files:
+        return entry.read(())
     found = [_have(name, file, progress) for file in entry.info.files]
     paths = tuple(path for path, _ in found)
 
@@ -123,7 +117,7 @@ def load(name: str, *, progress: bool = False) -> Dataset:
             known = form.sha256 is not None and path.stat().st_size == form.bytes
             if known and cache.sha256(path) != form.sha256:
                 raise BadFile(path, "damaged (its size is right, but its SHA-256 is not).")
-        return read(paths)
+        return entry.read(paths)
 
     state = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
     plain = all(path.suffix in _ARRAYS_AS_THEY_ARE for path in paths)

@@ -38,13 +38,12 @@ def opened(path: Path, member: str | None = None) -> Iterator[IO[bytes]]:
                 raise BadFile(path, f"it does not start as a {path.suffix} file does.")
         if path.suffix == ".zip":
             with zipfile.ZipFile(path) as zipped:
-                names = [n for n in zipped.namelist() if n.rpartition("/")[2] == member]
-                with zipped.open(_only(path, names, member)) as file:
+                name = _found(path, zipped.namelist(), member)
+                with zipped.open(name) as file:
                     yield file
         elif path.name.endswith(".tar.gz"):
             with tarfile.open(path) as tarred:
-                names = [n for n in tarred.getnames() if n.rpartition("/")[2] == member]
-                extracted = tarred.extractfile(_only(path, names, member))
+                extracted = tarred.extractfile(_found(path, tarred.getnames(), member))
                 if extracted is None:
                     raise BadFile(path, f"its member '{member}' is not a file.")
                 yield extracted
@@ -67,10 +66,11 @@ def check_gzip(path: Path) -> None:
         raise BadFile(path, f"damaged or incomplete ({error}).") from error
 
 
-def _only(path: Path, names: list[str], member: str | None) -> str:
-    if not names:
-        raise BadFile(path, f"it has no member '{member}'.")
-    return names[0]
+def _found(path: Path, names: list[str], member: str | None) -> str:
+    for name in names:
+        if name.rpartition("/")[2] == member:
+            return name
+    raise BadFile(path, f"it has no member '{member}'.")
 
 
 def idx(path: Path, dimensions: int) -> Array:

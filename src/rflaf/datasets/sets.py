@@ -60,18 +60,18 @@ def cifar10(files: tuple[Path, ...]) -> Dataset:
 
 def adult(files: tuple[Path, ...]) -> Dataset:
     rows, target = _adult_rows(files[0])
-    columns, names = [], []
-    for name, cells in zip(ADULT, zip(*rows)):
+    columns: dict[str, Array] = {}
+    for name, values in zip(ADULT, map(np.array, zip(*rows))):
         if name in ADULT_NUMBERS:
-            columns.append(np.array(cells))
-            names.append(name)
+            columns[name] = values
             continue
-        values = np.array(cells)
         for level in np.unique(values)[1:]:  # "?" is a level like the others
-            columns.append((values == level).astype(np.float64))
-            names.append(f"{name}={level}")
-    is_number = np.isin(names, ADULT_NUMBERS)
-    return Dataset(np.stack(columns, axis=1), np.array(target), tuple(names), is_number=is_number)
+            columns[f"{name}={level}"] = (values == level).astype(np.float64)
+    inputs, is_number = (
+        np.stack(list(columns.values()), axis=1),
+        np.isin(list(columns), ADULT_NUMBERS),
+    )
+    return Dataset(inputs, np.array(target), tuple(columns), is_number=is_number)
 
 
 def _adult_rows(path: Path) -> tuple[list[list[Any]], list[int]]:
@@ -125,7 +125,7 @@ def millionsongs(files: tuple[Path, ...]) -> Dataset:
     names = (*numbered("timbre_average_", 12), *numbered("timbre_covariance_", 78))
     n = len(values)
     is_test = np.arange(n) >= n * 463_715 // 515_345
-    return _numbers(values[:, 1:], values[:, 0], names, is_test)
+    return _numbers(values[:, 1:], values[:, 0], names, is_test=is_test)
 
 
 def covtype(files: tuple[Path, ...]) -> Dataset:
@@ -146,7 +146,7 @@ def masked(files: tuple[Path, ...], columns: int) -> Dataset:
         raise readers.BadFile(files[1], f"expected {len(values)} rows of masks of 0 and 1.")
     varies = np.ptp(values[~is_test, :-1], axis=0) > 0
     names = tuple(f"x{k + 1}" for k in np.flatnonzero(varies))
-    return _numbers(values[:, :-1][:, varies], values[:, -1], names, is_test)
+    return _numbers(values[:, :-1][:, varies], values[:, -1], names, is_test=is_test)
 
 
 def authors_arrays(files: tuple[Path, ...]) -> Dataset:
@@ -156,10 +156,5 @@ def authors_arrays(files: tuple[Path, ...]) -> Dataset:
     return Dataset(inputs, target, ("x1", "x2"))
 
 
-def _numbers(
-    inputs: Array, target: Array, names: tuple[str, ...], is_test: Array | None = None
-) -> Dataset:
-    is_number = np.ones(inputs.shape[1], bool)
-    return Dataset(
-        inputs, target, names, np.zeros(0, bool) if is_test is None else is_test, is_number
-    )
+def _numbers(inputs: Array, target: Array, names: tuple[str, ...], **more: Array) -> Dataset:
+    return Dataset(inputs, target, names, is_number=np.ones(inputs.shape[1], bool), **more)

@@ -8,8 +8,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from rflaf.pages.layout import Page
-from rflaf.pages.svg import COLORS, draw
+from rflaf.pages import Page, Panel
+from rflaf.pages.svg import COLORS, Chart
 
 
 def render_page(page: Page) -> str:
@@ -28,8 +28,20 @@ def render_page(page: Page) -> str:
         style=_resource("style.css"),
         script=script,
         script_hash=f"sha256-{digest}",
-        colors=COLORS,
     )  # fmt: skip
+
+
+def draw(panel: Panel) -> str:
+    """A panel as an `svg` element; its legend is the page's.
+
+    Examples
+    --------
+    >>> from rflaf.pages import Line, Panel
+    >>> panel = Panel("a < b", (Line("tanh", (0, 1), (0.0, 0.76)),), "z")
+    >>> draw(panel).startswith('<svg viewBox="0 0 330 230" role="img" aria-label="a &lt; b')
+    True
+    """
+    return _environment().get_template("panel.svg.j2").render(chart=Chart(panel))
 
 
 def encode(text: str) -> bytes:
@@ -59,6 +71,7 @@ def _environment() -> Any:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["svg"] = lambda panel: Markup(draw(panel))
+    environment.globals["colors"] = COLORS
     return environment
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -198,30 +197,12 @@ def roughness(basis: Any) -> Float64:
     return np.asarray(bends.T @ bends / (at[1] - at[0]))
 
 
-@dataclass(frozen=True)
-class _Sums:
-    """The normal equations of all products u_k a_i: A, b and y'y of a set of rows."""
-
-    a: Float64
-    b: Float64
-    yy: float
-
-    @classmethod
-    def of(cls, g: Float64, y: Float64) -> _Sums:
-        return cls(g.T @ g, g.T @ y, float(y @ y))
-
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(self.a + other.a, self.b + other.b, self.yy + other.yy)
-
-    def __sub__(self, other: _Sums) -> _Sums:
-        return _Sums(self.a - other.a, self.b - other.b, self.yy - other.yy)
-
-    def loss(self, product: Float64) -> float:
-        return float(self.yy - 2 * product @ self.b + product @ self.a @ product)
-
-
 class _Bilinear:
-    """Bilinear least squares for both parts together."""
+    """Bilinear least squares for both parts together.
+
+    The `sums` of a set of rows are [G y]'[G y], where G has a column for each product u_k a_i: the
+    normal equations of these, with y'y in the last corner.
+    """
 
     def __init__(self, design: Design, basis: Any) -> None:
         rough = roughness(basis)
@@ -232,27 +213,28 @@ class _Bilinear:
         self.size = split + self.counts[1] * self.sizes[1]
         self.slices = [slice(split), slice(split, self.size)]
 
-    def start(self, sums: _Sums, penalty: float) -> list[Factors]:
+    def start(self, sums: Float64, penalty: float) -> list[Factors]:
         """The linear problem for all products, and the nearest matrix of rank one."""
         blocks = [np.kron(np.eye(k), rough) for k, rough in zip(self.counts, self.rough)]
-        matrix = sums.a + penalty * sums.yy * linalg.block_diag(*blocks)
-        products = self._solve(matrix, sums.b)
-        return [
-            self._unit(*_rank_one(products[at].reshape(k, n)))
-            for at, k, n in zip(self.slices, self.counts, self.sizes)
-        ]
+        matrix = sums[:-1, :-1] + penalty * sums[-1, -1] * linalg.block_diag(*blocks)
+        products = _solve(matrix, sums[:-1, -1])
+        parts = []
+        for at, k, n in zip(self.slices, self.counts, self.sizes):
+            left, values, right = np.linalg.svd(products[at].reshape(k, n), full_matrices=False)
+            parts.append(_unit(left[:, 0] * values[0], right[0]))
+        return parts
 
-    def improve(self, parts: list[Factors], sums: _Sums, penalty: float) -> list[Factors]:
+    def improve(self, parts: list[Factors], sums: Float64, penalty: float) -> list[Factors]:
         """One sweep: all halves for the given u, and then all u."""
         matrix, right = self._reduced(sums, parts, "u")
-        matrix += penalty * sums.yy * linalg.block_diag(*self.rough)
-        halves = np.split(self._solve(matrix, right), [self.sizes[0]])
-        units = [self._unit(p.u, half) for p, half in zip(parts, halves)]
-        us = np.split(self._solve(*self._reduced(sums, units, "half")), [self.counts[0]])
+        matrix += penalty * sums[-1, -1] * linalg.block_diag(*self.rough)
+        halves = np.split(_solve(matrix, right), [self.sizes[0]])
+        units = [_unit(p.u, half) for p, half in zip(parts, halves)]
+        us = np.split(_solve(*self._reduced(sums, units, "half")), [self.counts[0]])
         return [Factors(u, p.half) for u, p in zip(us, units)]
 
     def _reduced(
-        self, sums: _Sums, parts: list[Factors], given: Literal["u", "half"]
+        self, sums: Float64, parts: list[Factors], given: Literal["u", "half"]
     ) -> tuple[Float64, Float64]:
         """The normal equations for the one factor where the other is given."""
 
@@ -265,34 +247,35 @@ class _Bilinear:
                 return np.vstack([np.tensordot(p.u, g, 1) for p, g in zip(parts, blocks)])
             return np.vstack([p.half @ g for p, g in zip(parts, blocks)])
 
-        return contract(contract(sums.a).T), contract(sums.b)[:, 0]
+        return contract(contract(sums[:-1, :-1]).T), contract(sums[:-1, -1])[:, 0]
 
-    def path(self, sums: _Sums, penalties: Float64) -> Iterator[list[Factors]]:
+    def path(self, sums: Float64, penalties: Float64) -> Iterator[list[Factors]]:
         """Solutions for falling penalties."""
         parts = self.start(sums, float(penalties[0]))
         for penalty in penalties:
             for _ in range(_SWEEPS):
-                before = self.products(parts)
+                before = _products(parts)
                 parts = self.improve(parts, sums, float(penalty))
-                moved = np.linalg.norm(self.products(parts) - before)
+                moved = np.linalg.norm(_products(parts) - before)
                 if moved < _SETTLED * np.linalg.norm(before):
                     break
             yield parts
 
-    def products(self, parts: list[Factors]) -> Float64:
-        return np.concatenate([np.outer(p.u, p.half).ravel() for p in parts])
 
-    @staticmethod
-    def _unit(u: Float64, half: Float64) -> Factors:
-        size = float(np.sqrt(np.mean(half**2))) + 1e-300
-        return Factors(u * size, half / size)
+def _products(parts: list[Factors]) -> Float64:
+    return np.concatenate([np.outer(p.u, p.half).ravel() for p in parts])
 
-    @staticmethod
-    def _solve(matrix: Float64, right: Float64) -> Float64:
-        """With a ridge at the level of rounding, for a part that is missing has no solution."""
-        ridge = 1e-11 * np.trace(matrix) / len(matrix) + 1e-300
-        matrix = matrix + ridge * np.eye(len(matrix))
-        return np.asarray(linalg.solve(matrix, right, assume_a="pos", check_finite=False))
+
+def _unit(u: Float64, half: Float64) -> Factors:
+    size = float(np.sqrt(np.mean(half**2))) + 1e-300
+    return Factors(u * size, half / size)
+
+
+def _solve(matrix: Float64, right: Float64) -> Float64:
+    """With a ridge at the level of rounding, for a part that is missing has no solution."""
+    ridge = 1e-11 * np.trace(matrix) / len(matrix) + 1e-300
+    matrix = matrix + ridge * np.eye(len(matrix))
+    return np.asarray(linalg.solve(matrix, right, assume_a="pos", check_finite=False))
 
 
 def recover(
@@ -312,18 +295,18 @@ def recover(
     design = Design(x, basis, directions)
     problem = _Bilinear(design, basis)
     fold = np.zeros(len(x), np.intp) if penalty is not None else _cones(x, N_FOLDS, rng)
-    none = _Sums(np.zeros((problem.size, problem.size)), np.zeros(problem.size), 0.0)
-    folds = [none] * (int(fold.max()) + 1)
+    folds = np.zeros((fold.max() + 1, problem.size + 1, problem.size + 1))
     for rows, even, odd in design.blocks():
-        g = np.hstack([even.reshape(len(even), -1), odd.reshape(len(odd), -1)])
+        n = len(even)
+        g = np.hstack([even.reshape(n, -1), odd.reshape(n, -1), y[rows, None]])
         for j in range(len(folds)):
-            mine = fold[rows] == j
-            folds[j] += _Sums.of(g[mine], y[rows][mine])
-    total = reduce(_Sums.__add__, folds)
+            mine = g[fold[rows] == j]
+            folds[j] += mine.T @ mine
+    total = folds.sum(axis=0)
     history: list[dict[str, float]] = []
     if penalty is None:
-        history = _held_out(problem, folds, total)
-        losses = np.array([record["loss"] for record in history])
+        losses = _held_out(problem, folds, total)
+        history = [{"penalty": float(p), "loss": float(v)} for p, v in zip(PENALTIES, losses)]
         penalty = float(PENALTIES[np.argmax(losses <= _SLACK * losses.min())])
     penalties = np.append(PENALTIES[penalty * 1.001 < PENALTIES], penalty)
     *_, parts = problem.path(total, penalties)
@@ -332,19 +315,18 @@ def recover(
     return Recovery(sigma, directions, even, odd, shares, penalty, history)
 
 
-def _held_out(problem: _Bilinear, folds: list[_Sums], total: _Sums) -> list[dict[str, float]]:
+def _held_out(problem: _Bilinear, folds: Float64, total: Float64) -> Float64:
     """The mean squared error on held-out rows over the mean square of y, for every penalty."""
     losses = np.zeros(len(PENALTIES))
-    for held in (sums for sums in folds if sums.yy > 0):
+    for held in folds[folds[:, -1, -1] > 0]:
         for k, parts in enumerate(problem.path(total - held, PENALTIES)):
-            losses[k] += held.loss(problem.products(parts))
-    return [
-        {"penalty": float(p), "loss": float(loss / total.yy)} for p, loss in zip(PENALTIES, losses)
-    ]
+            error = np.append(_products(parts), -1.0)
+            losses[k] += error @ held @ error
+    return losses / total[-1, -1]
 
 
 def _finish(
-    problem: _Bilinear, design: Design, parts: list[Factors], total: _Sums
+    problem: _Bilinear, design: Design, parts: list[Factors], total: Float64
 ) -> tuple[Float64, list[Float64], tuple[float, float]]:
     """Move the size of v into sigma, and count what each part contributes."""
     cosine = np.clip(design.directions @ design.directions.T, -1, 1)
@@ -354,18 +336,13 @@ def _finish(
     weights, shares = [], []
     for part, at, square, fold in zip(parts, problem.slices, squares, design.folds):
         product = np.outer(part.u, part.half).ravel()
-        shares.append(float(product @ total.a[at, at] @ product / total.yy))
+        shares.append(float(product @ total[at, at] @ product / total[-1, -1]))
         size = np.sqrt(float(part.u @ square @ part.u) + 1e-300)
         # f gives no sign either: v's largest weight is taken to be positive
         size *= np.sign(part.u[np.argmax(np.abs(part.u))]) or 1.0
         coefficients += fold @ part.half * size
         weights.append(part.u / size)
     return coefficients, weights, (shares[0], shares[1])
-
-
-def _rank_one(matrix: Float64) -> tuple[Float64, Float64]:
-    left, values, right = np.linalg.svd(matrix, full_matrices=False)
-    return left[:, 0] * values[0], right[0]
 
 
 def _cones(x: Float64, n_folds: int, rng: np.random.Generator) -> NDArray[np.intp]:

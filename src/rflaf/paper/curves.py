@@ -14,6 +14,8 @@ from rflaf.paper.records import Record
 from rflaf.paper.specs import ESTIMATORS, RECOVERY, parse_model
 from rflaf.paper.tables import Row, SubTable, is_full_size, make_table
 
+Style = Literal["solid", "dashed"]
+
 CELLS = (8, 16, 32, 64, 128)  # the N of figure 1
 FUNCTIONS = ("f1", "f2", "f3")
 _KINDS = ("training", "estimator", "timing", "recovery")
@@ -26,13 +28,7 @@ _LARGEST = 1e100
 _FAINT_SEEDS = 4  # besides the first: more make a page heavy and show nothing new
 _FAMILIES = ("rflaf", "rfmlp", "lan", "mlp", "kan", "estimator")
 _PARTS = ("", "rbf", "bs", "pl", "relu", "cos", "tanh", "sigmoid", "no-metric")
-_GROUPS = {
-    "RBF": ("rflaf", "rbf"),
-    "BS": ("rflaf", "bs"),
-    "PL": ("rflaf", "pl"),
-    "fixed activations": ("rfmlp", ""),
-    "W trained": ("", ""),
-}
+_GROUPS = ("RBF", "BS", "PL", "fixed activations", "W trained")
 
 
 @dataclass(frozen=True)
@@ -74,12 +70,9 @@ def sort_out(records: Iterable[Record]) -> tuple[list[Record], list[Record]]:
     >>> known[0]["kind"], known[0]["test_loss"], known[0]["test_accuracy"], other
     ('training', 0.24, None, [{}])
     """
-    known: list[Record] = []
-    other: list[Record] = []
-    for record in records:
-        clean = _clean(record)
-        (other if clean is None else known).append(record if clean is None else clean)
-    return known, other
+    pairs = [(record, _clean(record)) for record in records]
+    known = [clean for _, clean in pairs if clean is not None]
+    return known, [record for record, clean in pairs if clean is None]
 
 
 def datasets_in(records: Iterable[Record]) -> list[str]:
@@ -98,7 +91,7 @@ def figure1(records: Sequence[Record], dataset: str) -> list[Panel]:
         if lines and protocol == "corrected":
             ours = [row for row in losses.rows if row.model in ESTIMATORS]
             for k, row in enumerate(ours):
-                lines += _level(row, row.model, 4 + k, protocol)
+                lines += _level(row, protocol, row.model, 4 + k)
         panels.append((f"test loss, {protocol} protocol", "test loss", lines))
     panels.append(("training time", "ReLU = 1", _against_n(times, "published")))
     return [
@@ -114,7 +107,7 @@ def recoveries(records: Iterable[Record]) -> list[RecoveryRuns]:
     for record in records:
         spec = record["spec"]
         usable = record["kind"] == "recovery" and record["error"] is not None and record["truth"]
-        if usable and spec["rows"] is None:
+        if usable and is_full_size(record):
             runs.setdefault((spec["dataset"], spec["model"]), []).append(record)
     return [
         RecoveryRuns(function, method, tuple(sorted(found, key=lambda run: run["error"])))
@@ -175,9 +168,9 @@ def loss_curves(records: Iterable[Record], dataset: str) -> list[Panel]:
     models = _by_model(records, dataset)
     panels = []
     for protocol in PROTOCOL_NAMES:
-        for group, (family, part) in _GROUPS.items():
+        for group in _GROUPS:
             lines: list[Line] = []
-            for model in (name for name in models if _in_group(name, family, part)):
+            for model in (name for name in models if _group(name) == group):
                 runs, color = _of(models[model], protocol), len({line.name for line in lines})
                 lines += _mean_history(runs, "test_loss", model, color, "solid")
                 lines += _mean_history(runs, "train_loss", model, color, "dashed")
@@ -268,42 +261,37 @@ def _of(runs: Iterable[Record], protocol: str) -> list[Record]:
     return [run for run in runs if run["spec"]["protocol"] == protocol]
 
 
-def _in_group(name: str, family: str, part: str) -> bool:
+def _group(name: str) -> str:
+    """The kind of a published model, by which loss curves are put together."""
     model = parse_model(name)
-    if not family:
-        return model.published and not model.frozen
-    return model.family == family and (not part or model.part == part)
+    if not model.frozen:
+        return "W trained" if model.published else ""
+    return "fixed activations" if model.family == "rfmlp" else model.part.upper()
 
 
 def _against_n(subtable: SubTable, protocol: str) -> list[Line]:
     """RBF and BS by N, and ReLU as a level; nothing without records of this protocol."""
     rows = {row.model: row for row in subtable.rows}
     lines: list[Line] = []
-    for color, basis in enumerate(("rbf", "bs")):
-        chosen = [(n, row) for n in CELLS if (row := rows.get(f"rflaf-{basis}-{n}"))]
-        ours = [(n, s) for n, row in chosen if (s := row.ours.get(protocol)) and s.mean is not None]  # type: ignore[call-overload]
-        if ours:
-            n, found = zip(*ours)
-            y, spread = [s.mean for s in found], [s.std for s in found]
-            lines.append(Line(basis.upper(), n, y, color, marks=True, spread=spread))
-        paper = [(n, row.paper.value) for n, row in chosen if row.paper and row.paper.value]
-        if paper:
-            n, values = zip(*paper)
-            lines.append(Line(f"{basis.upper()}, paper", n, values, color, "dashed"))
-    if "rfmlp-relu" in rows:
-        relu = rows["rfmlp-relu"]
-        lines += _level(relu, "ReLU", 2, protocol)
-        if relu.paper and relu.paper.value:
-            value = relu.paper.value
-            lines.append(Line("ReLU, paper", (CELLS[0], CELLS[-1]), (value, value), 2, "dashed"))
+    for color, basis in enumerate(("RBF", "BS")):
+        chosen = [(n, rows.get(f"rflaf-{basis.lower()}-{n}")) for n in CELLS]
+        for column in (protocol, "paper"):
+            found = {n: row.numbers[column] for n, row in chosen if row and row.mean(column)}
+            y = [number.mean for number in found.values()]
+            if y and column == "paper":
+                lines.append(Line(f"{basis}, paper", tuple(found), y, color, "dashed"))
+            elif y:
+                spread = [number.std for number in found.values()]
+                lines.append(Line(basis, tuple(found), y, color, marks=True, spread=spread))
+    if relu := rows.get("rfmlp-relu"):
+        lines += _level(relu, protocol, "ReLU", 2)
+        lines += _level(relu, "paper", "ReLU, paper", 2, "dashed")
     return lines if any(line.style == "solid" for line in lines) else []
 
 
-def _level(row: Row, name: str, color: int, protocol: str) -> list[Line]:
-    summary = row.ours.get(protocol)  # type: ignore[call-overload]
-    if summary is None or summary.mean is None:
-        return []
-    return [Line(name, (CELLS[0], CELLS[-1]), (summary.mean, summary.mean), color)]
+def _level(row: Row, column: str, name: str, color: int, style: Style = "solid") -> list[Line]:
+    mean = row.mean(column)
+    return [Line(name, (CELLS[0], CELLS[-1]), (mean, mean), color, style)] if mean else []
 
 
 def _truth(found: RecoveryRuns) -> Line:
@@ -325,7 +313,7 @@ def _scaled(sigma: Sequence[float], like: Sequence[float]) -> list[float]:
 
 
 def _mean_history(
-    runs: Sequence[Record], part: str, name: str, color: int, style: Literal["solid", "dashed"]
+    runs: Sequence[Record], part: str, name: str, color: int, style: Style
 ) -> list[Line]:
     """The mean over the seeds that finished, or the first where none did."""
     finished = [run for run in runs if run["status"] == "finished"] or list(runs[:1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,31 +20,18 @@ _COLUMNS = 3
 def save_figures(
     records: Sequence[Record],
     folder: str | os.PathLike[str],
-    names: Iterable[str] = ("figure1", "figure2", "figure3"),
+    names: Sequence[str] = tuple(FIGURES),
 ) -> list[Path]:
-    """Write figures as PNG, with the extra `plot`.
+    """Write figures as PNG, with the extra `plot`; returns their paths.
 
-    Parameters
-    ----------
-    records : sequence of dict
-        As `Store.read` gives them.
-    folder : path
-        Made if needed.
-    names : iterable of str
-        Of "figure1", "figure2" and "figure3".
-
-    Returns
-    -------
-    list of Path
-        Of the images; a figure without records has none.
+    The folder is made if needed. A figure without records has no image.
     """
-    names = list(names)
-    for name in names:
-        if name not in FIGURES:
-            raise ValueError(
-                f"The 'names' parameter of save_figures must be of {', '.join(FIGURES)}. "
-                f"Got {name!r}."
-            )
+    strange = [name for name in names if name not in FIGURES]
+    if strange:
+        raise ValueError(
+            f"The 'names' parameter of save_figures must be of {', '.join(FIGURES)}. "
+            f"Got {strange[0]!r}."
+        )
     known, _ = sort_out(records)
     rows = {name: _rows(name, known) for name in names}
     return [_save(shown, Path(folder) / f"{name}.png") for name, shown in rows.items() if shown]
@@ -53,10 +40,11 @@ def save_figures(
 def _rows(name: str, known: list[Record]) -> list[list[tuple[str, Panel]]]:
     """Panels with their titles, row by row."""
     if name == "figure1":
-        by_dataset = [(dataset, figure1(known, dataset)) for dataset in datasets_in(known)]
-        return [
-            [(f"{name}: {p.title}", p) for p in panels] for name, panels in by_dataset if panels
+        rows = [
+            [(f"{dataset}: {panel.title}", panel) for panel in figure1(known, dataset)]
+            for dataset in datasets_in(known)
         ]
+        return [row for row in rows if row]
     panels = figure2(known) if name == "figure2" else figure3(known)
     titled = [(panel.title, panel) for panel in panels]
     return [titled[k : k + _COLUMNS] for k in range(0, len(titled), _COLUMNS)]

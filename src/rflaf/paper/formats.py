@@ -6,51 +6,45 @@ import csv
 import io
 from collections.abc import Callable, Sequence
 
-from rflaf.paper.printed import PaperNumber
-from rflaf.paper.tables import PRINTED_PLACES, UNITS, PaperTable, Row, SubTable, Summary
+from rflaf.paper.printed import Number
+from rflaf.paper.protocols import PROTOCOL_NAMES
+from rflaf.paper.tables import COLUMNS, PRINTED_PLACES, UNITS, PaperTable, Row, SubTable
 
 HEADER = ("model", "paper", "published protocol", "difference", "corrected protocol", "seeds")
+_COLUMN_OF = {1: "paper", 2: "published", 4: "corrected"}  # where HEADER has numbers
+_OUR_PLACES = {"epochs_to_best": 0, "test_loss": 4}  # 2 for others
 NOTES = (
     "Means ± population standard deviations over seeds; the difference is that of the published "
     "protocol from the paper, in standard errors; seeds: published / corrected."
 )
 
 
-def show_paper(number: PaperNumber | None, quantity: str) -> str:
-    """The paper's number, in its own digits."""
+def show(number: Number | None, quantity: str) -> str:
+    """A number; the paper's in its own digits, test losses of ours with a digit more."""
     if number is None:
         return ""
-    if number.value is None:
+    if number.mean is None:
         return "diverged"
-    places = PRINTED_PLACES.get(quantity, 2)
-    spread = "" if number.std is None else f" ± {number.std:.{places}f}"
-    return f"{number.value:.{places}f}{spread}"
-
-
-def show_ours(summary: Summary | None, quantity: str) -> str:
-    """Our number, with a digit more than the paper's."""
-    if summary is None:
-        return ""
-    if summary.mean is None:
-        return "diverged"
-    places = {"epochs_to_best": 0, "test_loss": 4}.get(quantity, 2)
-    spread = ""
-    if summary.std is not None and summary.seeds - summary.diverged > 1:
-        spread = f" ± {summary.std:.{places}f}"
-    mark = f" ({summary.diverged} of {summary.seeds} diverged)" if summary.diverged else ""
-    return f"{summary.mean:.{places}f}{spread}{mark}"
+    printed, finished = number.seeds == 0, number.seeds - number.diverged
+    places = (PRINTED_PLACES if printed else _OUR_PLACES).get(quantity, 2)
+    text = f"{number.mean:.{places}f}"
+    if number.std is not None and (printed or finished > 1):
+        text += f" ± {number.std:.{places}f}"
+    if number.diverged:
+        text += f" ({number.diverged} of {number.seeds} diverged)"
+    return text
 
 
 def cells_of(row: Row, quantity: str) -> list[str]:
     """A row of a subtable, under HEADER."""
-    seeds = [str(row.ours[p].seeds) if p in row.ours else "–" for p in ("published", "corrected")]
+    paper, published, corrected = (row.numbers.get(column) for column in COLUMNS)
     return [
         row.model,
-        show_paper(row.paper, quantity),
-        show_ours(row.ours.get("published"), quantity),
+        show(paper, quantity),
+        show(published, quantity),
         "" if row.difference is None else f"{row.difference:+.1f}",
-        show_ours(row.ours.get("corrected"), quantity),
-        " / ".join(seeds),
+        show(corrected, quantity),
+        " / ".join(str(ours.seeds) if ours else "–" for ours in (published, corrected)),
     ]
 
 
@@ -76,7 +70,7 @@ def as_markdown(table: PaperTable, notes: bool = True) -> str:
             lines.append(f"_{subtable.reason}_")
             continue
         lines += [_pipe(HEADER), _pipe(["---"] * len(HEADER))]
-        lines += [_pipe(_bold(cells, row, subtable)) for row, cells in _body(subtable)]
+        lines += [_pipe(_bold(row, subtable)) for row in subtable.rows]
     return "\n".join([*lines, *(["", NOTES] if notes else []), ""])
 
 
@@ -93,7 +87,8 @@ def as_latex(table: PaperTable) -> str:
         name = _tex(f"{subtable.dataset} ({UNITS[subtable.quantity]})")
         if not subtable.rows:
             lines.append(rf"{name} & \multicolumn{{6}}{{l}}{{{subtable.reason}}} \\")
-        for _, cells in _body(subtable):
+        for row in subtable.rows:
+            cells = cells_of(row, subtable.quantity)
             lines.append(" & ".join([name, *map(_tex, cells)]) + r" \\")
             name = ""
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
@@ -103,20 +98,16 @@ def as_csv(table: PaperTable) -> str:
     """One line per model and data set, numbers unrounded."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    names = [f"{p}_{what}" for p in ("published", "corrected") for what in ("mean", "std", "seeds")]
+    names = [f"{p}_{what}" for p in PROTOCOL_NAMES for what in ("mean", "std", "seeds")]
     writer.writerow(
         ["table", "dataset", "quantity", "model", "paper", "paper_std", *names, "difference"]
     )
     for subtable in table.subtables:
         for row in subtable.rows:
-            paper = row.paper or PaperNumber(None, None)
-            value = "diverged" if row.paper and row.paper.value is None else paper.value
-            ours: list[object] = []
-            for protocol in ("published", "corrected"):
-                s = row.ours.get(protocol)
-                ours += [None] * 3 if s is None else [_or_diverged(s), s.std, s.seeds]
-            what = [table.name, subtable.dataset, subtable.quantity, row.model]
-            writer.writerow([*what, value, paper.std, *ours, row.difference])
+            cells: list[object] = [table.name, subtable.dataset, subtable.quantity, row.model]
+            for column in COLUMNS:
+                cells += _unrounded(row.numbers.get(column), counted=column != "paper")
+            writer.writerow([*cells, row.difference])
     return out.getvalue()
 
 
@@ -128,16 +119,19 @@ FORMATS: dict[str, Callable[[PaperTable], str]] = {
 }
 
 
-def _body(subtable: SubTable) -> list[tuple[Row, list[str]]]:
-    return [(row, cells_of(row, subtable.quantity)) for row in subtable.rows]
+def _unrounded(number: Number | None, counted: bool) -> list[object]:
+    if number is None:
+        return [None] * (3 if counted else 2)
+    mean = "diverged" if number.mean is None else number.mean
+    return [mean, number.std, number.seeds] if counted else [mean, number.std]
 
 
-def _bold(cells: list[str], row: Row, subtable: SubTable) -> list[str]:
+def _bold(row: Row, subtable: SubTable) -> list[str]:
+    """The cells, the best of a column in bold."""
     best = subtable.best()
-    columns = {1: "paper", 2: "published", 4: "corrected"}
     return [
-        f"**{cell}**" if k in columns and row.model in best.get(columns[k], ()) else cell
-        for k, cell in enumerate(cells)
+        f"**{cell}**" if row.model in best.get(_COLUMN_OF.get(k, ""), ()) else cell
+        for k, cell in enumerate(cells_of(row, subtable.quantity))
     ]
 
 
@@ -149,7 +143,3 @@ def _tex(text: str) -> str:
     for plain, escaped in (("%", r"\%"), ("_", r"\_"), ("±", r"$\pm$"), ("–", "--")):
         text = text.replace(plain, escaped)
     return text
-
-
-def _or_diverged(summary: Summary) -> float | str:
-    return "diverged" if summary.mean is None else summary.mean

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
+from rflaf.paper.specs import ESTIMATORS
+
 TITLES = {
     "table1": "Test losses of random feature models",
     "table2": "Times of RBF and BS, ReLU = 1",
@@ -29,25 +31,31 @@ TIMES = ("train_time_ratio", "test_time_ratio")
 
 
 @dataclass(frozen=True)
-class PaperNumber:
-    """A number of the paper, mean ± population standard deviation; None: "diverged"."""
+class Number:
+    """A number of a table, ours or the paper's.
 
-    value: float | None
+    Mean and population standard deviation over the seeds that finished, as the paper has them; no
+    mean where all diverged. The paper's own numbers have no count of `seeds`.
+    """
+
+    mean: float | None
     std: float | None
+    seeds: int = 0
+    diverged: int = 0
 
 
 @lru_cache(maxsize=1)
-def paper_numbers() -> dict[tuple[str, str, str, str], PaperNumber]:
-    """The paper's tables: (table, quantity, data set, model) to the figure.
+def paper_numbers() -> dict[tuple[str, str, str, str], Number]:
+    """The paper's tables: (table, quantity, data set, model) to the number.
 
     Examples
     --------
-    >>> paper_numbers()["table1", "test_loss", "protein", "rflaf-rbf-16"]
-    PaperNumber(value=0.204, std=0.003)
+    >>> paper_numbers()["table1", "test_loss", "protein", "rflaf-rbf-16"].mean
+    0.204
     """
     text = files("rflaf.paper").joinpath("paper_tables.csv").read_text(encoding="utf-8")
     return {
-        (row["table"], row["quantity"], row["dataset"], row["model"]): PaperNumber(
+        (row["table"], row["quantity"], row["dataset"], row["model"]): Number(
             None if row["value"] == "diverged" else float(row["value"]),
             float(row["std"]) if row["std"] else None,
         )
@@ -57,17 +65,27 @@ def paper_numbers() -> dict[tuple[str, str, str, str], PaperNumber]:
 
 def quantities_of(table: str) -> list[str]:
     """What a table measures: one thing, or training and test times."""
-    return list(dict.fromkeys(key[1] for key in paper_numbers() if key[0] == table))
-
-
-def models_of(table: str) -> list[str]:
-    """The models of a table, in its order."""
-    return list(dict.fromkeys(key[3] for key in paper_numbers() if key[0] == table))
+    return _distinct(table, 1)
 
 
 def datasets_of(table: str) -> list[str]:
     """The data sets of a table, in its order."""
-    return list(dict.fromkeys(key[2] for key in paper_numbers() if key[0] == table))
+    return _distinct(table, 2)
+
+
+def models_of(table: str) -> list[str]:
+    """The paper's models of a table, in its order."""
+    return _distinct(table, 3)
+
+
+def all_models_of(table: str) -> list[str]:
+    """The same, and this package's estimators where losses or accuracies are compared."""
+    compared = quantities_of(table)[0] in ("test_loss", "test_accuracy_pct")
+    return [*models_of(table), *(ESTIMATORS if compared else ())]
+
+
+def _distinct(table: str, part: int) -> list[str]:
+    return list(dict.fromkeys(key[part] for key in paper_numbers() if key[0] == table))
 
 
 def check_name(name: str) -> str:

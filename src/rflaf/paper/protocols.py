@@ -9,7 +9,6 @@ ProtocolName = Literal["published", "corrected"]
 PROTOCOL_NAMES: tuple[ProtocolName, ...] = ("published", "corrected")
 
 SEEDS = (402025, 102025, 202025, 302025, 3070, 4080, 5090, 20250101, 72, 46852)
-UNFROZEN_SEEDS = SEEDS[:3]  # for the models whose first layer is trained: LAN, MLP and KAN
 EPOCHS = {
     "mnist": 10,
     "cifar10": 20,

@@ -84,12 +84,10 @@ class Store:
 
         The claim ends with the block, or with the process.
         """
-        import filelock
-
-        lock = self._lock(hashlib.sha256(key.encode()).hexdigest()[:24], wait=False)
+        lock = self._lock(hashlib.sha256(key.encode()).hexdigest()[:24])
         try:
-            lock.acquire()
-        except filelock.Timeout:
+            lock.acquire(blocking=False)
+        except TimeoutError:  # filelock's own is one
             yield False
             return
         try:
@@ -97,7 +95,7 @@ class Store:
         finally:
             lock.release()
 
-    def _lock(self, name: str, wait: bool = True) -> Any:
+    def _lock(self, name: str) -> Any:
         try:
             import filelock
         except ImportError as error:
@@ -106,7 +104,7 @@ class Store:
             ) from error
         folder = self.folder / ".locks"
         folder.mkdir(parents=True, exist_ok=True)
-        return filelock.FileLock(folder / f"{name}.lock", timeout=-1 if wait else 0)
+        return filelock.FileLock(folder / f"{name}.lock")
 
 
 def compact(value: Any) -> Any:

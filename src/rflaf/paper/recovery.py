@@ -60,10 +60,6 @@ def recover_activation(
     random_state : int, RandomState or None
         For the cones and, from three inputs on, the directions.
 
-    Returns
-    -------
-    Recovery
-
     Examples
     --------
     >>> import numpy as np

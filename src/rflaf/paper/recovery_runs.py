@@ -34,24 +34,11 @@ QUICK_ROWS, QUICK_EPOCHS, QUICK_STEPS = 1500, 1, 20
 
 @checked(dataset=[StrOptions(set(PUBLISHED_CURVES))], method=[StrOptions(set(METHODS))])
 def run_recovery(dataset: str, method: str, seed: int, *, quick: bool = False) -> dict[str, Any]:
-    """Recover sigma from one of the synthetic targets in one way.
+    """Recover sigma from one of the synthetic targets in one way: what its record has.
 
-    Parameters
-    ----------
-    dataset : {"f1", "f2", "f3"}
-    method : {"paper", "estimator", "smooth-v"}
-    seed : int
-        For what the method draws. The paper's training has its published split; the other two
-        learn from four fifths of the rows, drawn by the seed.
-    quick : bool
-        A few rows and steps, to see that it runs.
-
-    Returns
-    -------
-    dict
-        `error` (see `rflaf.paper.recovery.recovery_error`), `seconds`, `z` (201 points of [-2, 2]),
-        `sigma` there after the best factor for its even and its odd part, `truth`, and `extras` of
-        the method.
+    The paper's training has its published split. The other two methods learn from four fifths of
+    the rows, drawn by the seed. `error` is that of `recovery_error`; `sigma` is given at the points
+    `z`, after the best factor for its even and its odd part.
     """
     truth = TARGETS[dataset].sigma
     train, test = _rows(dataset, seed if method != "paper" else 0)
@@ -66,6 +53,7 @@ def run_recovery(dataset: str, method: str, seed: int, *, quick: bool = False) -
         curve, extras = _by_smooth_v(train, test, seed)
     seconds = time.perf_counter() - start
     return {
+        "status": "finished",
         "error": recovery_error(curve, truth),
         "seconds": seconds,
         "z": GRID.tolist(),

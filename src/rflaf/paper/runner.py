@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from joblib import Parallel, delayed
+
+from rflaf.datasets import DataNotAvailable
 from rflaf.paper.records import Record, Store
+from rflaf.paper.runs import run
 from rflaf.paper.specs import Spec
 
 Run = Callable[[Spec], Record]
+Outcome = tuple[str, Spec, str]
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something to report while runs continue.
+    """Something to report while runs continue; counts are of those missing at the start.
 
-    Attributes
-    ----------
-    kind : {"start", "done", "elsewhere", "skipped"}
-        "elsewhere": another process does it, or has done it meanwhile. "skipped": its data is not
-        available; `message` explains why.
-    spec : Spec
-    done, total : int
-        Of the runs that were missing at the start.
+    "elsewhere": another process does it, or has done it meanwhile. "skipped": its data is not
+    available; `message` explains why.
     """
 
-    kind: str
+    kind: str  # "start", "done", "elsewhere" or "skipped"
     spec: Spec
     done: int
     total: int
@@ -50,27 +47,14 @@ def run_all(
 ) -> list[Event]:
     """Run what is missing, and append each record as soon as it is there.
 
-    Parameters
-    ----------
-    specs : sequence of Spec
-    store : Store
-        Runs whose record is in it are not run again. Other processes may work on the same folder.
-    jobs : int
-        Processes. Each takes its share of the cores.
-    work : callable, optional
-        From a spec to a record; by default `rflaf.paper.runs.run`.
-    report : callable
-        Called with an Event before and after each run.
-
-    Returns
-    -------
-    list of Event
-        Those of kind "skipped": the runs whose data is not available.
+    `jobs` processes share the cores; other processes may work on the same folder. `work` makes a
+    record of a spec in place of `run`, and `report` is called with an Event before and after each
+    run. Returns the events of the runs whose data is not available.
     """
     todo = missing(specs, store)
     skipped: list[Event] = []
     done = 0
-    for kind, spec, message in _outcomes(todo, store, jobs, work):
+    for kind, spec, message in _outcomes(todo, store, jobs, work or run):
         done += kind != "start"
         event = Event(kind, spec, done, len(todo), message)
         if kind == "skipped":
@@ -79,36 +63,23 @@ def run_all(
     return skipped
 
 
-def _outcomes(
-    todo: Sequence[Spec], store: Store, jobs: int, work: Run | None
-) -> Iterator[tuple[str, Spec, str]]:
+def _outcomes(todo: Sequence[Spec], store: Store, jobs: int, work: Run) -> Iterator[Outcome]:
     if jobs == 1:
         for spec in todo:
             yield "start", spec, ""
-            yield _one(spec, store.folder, work)
+            yield _one(spec, store, work)
         return
-    from joblib import Parallel, delayed
-
     # joblib gives each process its share of the cores
     parallel = Parallel(jobs, return_as="generator_unordered")
-    yield from parallel(delayed(_one)(spec, store.folder, work) for spec in todo)
+    yield from parallel(delayed(_one)(spec, store, work) for spec in todo)
 
 
-def _one(spec: Spec, folder: Path, work: Run | None) -> tuple[str, Spec, str]:
-    from rflaf.datasets import DataNotAvailable
-
-    store = Store(folder)
+def _one(spec: Spec, store: Store, work: Run) -> Outcome:
     with store.claim(spec.key) as mine:
         if not mine:
             return "elsewhere", spec, ""
-        if work is None:
-            from rflaf.paper.runs import run
-
-            work = run
         try:
-            start = time.perf_counter()
             record = work(spec)
-            record.setdefault("seconds", time.perf_counter() - start)
         except DataNotAvailable as error:
             return "skipped", spec, str(error)
         store.append(record)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,12 +22,9 @@ _CURVE = np.linspace(-2.0, 2.0, 81)  # where a record has the values of the lear
 def run(spec: Spec) -> Record:
     """Train and judge the model of a spec.
 
-    Returns
-    -------
-    dict
-        `key`, `spec`, `status` ("finished" or "diverged"), `test_loss`, `test_accuracy` (a share),
-        `best_epoch`, `history` (one list per quantity), `coefficients` and `sigma` of a learned
-        activation, `seconds`, `versions`, `machine`, `date`.
+    The record has a `status` ("finished" or "diverged"), `test_loss`, `test_accuracy` (a share),
+    `best_epoch`, `history` (one list per quantity), and `coefficients` and `sigma` of a learned
+    activation.
     """
     model = parse_model(spec.model)
     kind = "training" if model.published else model.family
@@ -98,19 +95,12 @@ def _train(spec: Spec, model: Model) -> Record:
     network = build(spec, data)
     arrays = Data(data.X_train, data.y_train, data.X_test, data.y_test)
     result = train(network, arrays, protocol_of(spec, data), seed=spec.seed)
-    names = ("train_loss", "validation_loss", "test_loss", "validation_accuracy", "test_accuracy")
-    history = {
+    kept = ("status", "diverged_epoch", "best_epoch", "test_loss", "test_accuracy")
+    record: Record = {name: getattr(result, name) for name in kept}
+    record["history"] = {
         name: [getattr(epoch, name) for epoch in result.history]
-        for name in (*names, "train_seconds", "test_seconds")
-        if getattr(result.history[0], name) is not None
-    }
-    record: Record = {
-        "status": result.status,
-        "diverged_epoch": result.diverged_epoch,
-        "best_epoch": result.best_epoch,
-        "test_loss": result.test_loss,
-        "test_accuracy": result.test_accuracy,
-        "history": history,
+        for name, first in asdict(result.history[0]).items()
+        if first is not None and name != "epoch"
     }
     if model.family in ("rflaf", "lan") and result.status == "finished":
         record |= _curve(network.activation.to_activation())
@@ -120,8 +110,7 @@ def _train(spec: Spec, model: Model) -> Record:
 def _recover(spec: Spec, model: Model) -> Record:
     from rflaf.paper.recovery_runs import run_recovery
 
-    found = run_recovery(spec.dataset, model.part, spec.seed, quick=spec.rows is not None)
-    return {"status": "finished", **found}
+    return run_recovery(spec.dataset, model.part, spec.seed, quick=spec.rows is not None)
 
 
 def _run_estimator(spec: Spec, model: Model) -> Record:

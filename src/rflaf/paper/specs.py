@@ -7,14 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rflaf.paper.protocols import (
-    EPOCHS,
-    N_COMPONENTS,
-    PROTOCOL_NAMES,
-    SEEDS,
-    UNFROZEN_SEEDS,
-    ProtocolName,
-)
+from rflaf.paper.protocols import EPOCHS, N_COMPONENTS, PROTOCOL_NAMES, SEEDS, ProtocolName
 
 ESTIMATORS = ("estimator", "estimator-no-metric", "estimator-cos")
 RECOVERY = ("recovery-paper", "recovery-estimator", "recovery-smooth-v")
@@ -29,21 +22,14 @@ _NAME = re.compile(  # each way has three groups: family, part and cells, which 
 class Model:
     """A model's name, taken apart.
 
-    Attributes
-    ----------
-    family : {"rflaf", "lan", "rfmlp", "mlp", "kan", "estimator", "recovery"}
-        Random features with a learned activation, the same with W trained, random features with a
-        fixed activation, the same with W trained, Kolmogorov-Arnold, this package's estimators,
-        and ways to recover sigma from f1, f2 and f3.
-    part : str
-        The basis, the fixed activation, the estimator's variant, or the way.
-    cells : int
-        The number in the paper's name; 0 where there is none.
+    Families: random features with a learned (rflaf) or a fixed activation (rfmlp), both with W
+    trained (lan, mlp), Kolmogorov-Arnold (kan), this package's estimators (estimator), and ways to
+    recover sigma from f1, f2 and f3 (recovery).
     """
 
     family: str
-    part: str = ""
-    cells: int = 0
+    part: str = ""  # the basis, the fixed activation, the estimator's variant, or the way
+    cells: int = 0  # the number in the paper's name
 
     @property
     def frozen(self) -> bool:
@@ -138,7 +124,7 @@ class Spec:
 def seeds_of(model: str, n_seeds: int) -> tuple[int, ...]:
     """The first of the paper's seeds; at most three for the models that train W, as there."""
     parsed = parse_model(model)
-    return (SEEDS if parsed.frozen or not parsed.published else UNFROZEN_SEEDS)[:n_seeds]
+    return SEEDS[: n_seeds if parsed.frozen or not parsed.published else min(n_seeds, 3)]
 
 
 def matrix(
@@ -158,12 +144,12 @@ def matrix(
     n_seeds : int
         How many of the paper's ten seeds.
     """
-    found: list[tuple[int, Spec]] = []
-    for dataset in datasets:
-        for protocol in protocols:
-            for model in models:
-                if protocol == "published" and not parse_model(model).published:
-                    continue
-                for k, seed in enumerate(seeds_of(model, n_seeds)):
-                    found.append((k, Spec.of(dataset, model, protocol, seed)))
-    return [spec for _, spec in sorted(found, key=lambda pair: pair[0])]
+    specs = [
+        Spec.of(dataset, model, protocol, seed)
+        for dataset in datasets
+        for protocol in protocols
+        for model in models
+        if protocol == "corrected" or parse_model(model).published
+        for seed in seeds_of(model, n_seeds)
+    ]
+    return sorted(specs, key=lambda spec: SEEDS.index(spec.seed))

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from rflaf.paper.printed import (
-    TITLES,
-    PaperNumber,
-    check_name,
-    datasets_of,
-    models_of,
-    paper_numbers,
-    quantities_of,
-)
-from rflaf.paper.protocols import EPOCHS, N_COMPONENTS, PROTOCOL_NAMES, SEEDS, ProtocolName
+from rflaf.paper import printed
+from rflaf.paper.printed import TITLES, Number
+from rflaf.paper.protocols import PROTOCOL_NAMES, SEEDS
 from rflaf.paper.records import Record
-from rflaf.paper.specs import ESTIMATORS, parse_model, seeds_of
+from rflaf.paper.specs import Spec, seeds_of
 
 UNITS = {
     "test_loss": "test loss",
@@ -27,41 +20,26 @@ UNITS = {
     "train_time_ratio": "training time, ReLU = 1",
     "test_time_ratio": "test time, ReLU = 1",
 }
+COLUMNS = ("paper", *PROTOCOL_NAMES)
 PRINTED_PLACES = {"epochs_to_best": 0, "test_loss": 3}  # of the paper's numbers; 2 for others
 NOT_AVAILABLE = "data not available here"
 NO_RUNS = "no runs for this yet"
 
 
 @dataclass(frozen=True)
-class Summary:
-    """Several seeds in one figure.
-
-    Attributes
-    ----------
-    mean, std : float or None
-        Over the seeds that finished, with the population's standard deviation, as the paper has
-        it. None where all diverged.
-    seeds, diverged : int
-        How many were run, and how many of them diverged.
-    """
-
-    mean: float | None
-    std: float | None
-    seeds: int
-    diverged: int = 0
-
-
-@dataclass(frozen=True)
 class Row:
-    """A model on a data set: the paper's figure, and ours by protocol.
+    """A model on a data set: its numbers by column, as far as there are any.
 
     `difference` is that of the published protocol's mean from the paper's, in standard errors.
     """
 
     model: str
-    paper: PaperNumber | None
-    ours: dict[ProtocolName, Summary]
+    numbers: dict[str, Number]
     difference: float | None
+
+    def mean(self, column: str) -> float | None:
+        """The mean in the column "paper", or in that of a protocol."""
+        return self.numbers[column].mean if column in self.numbers else None
 
 
 @dataclass(frozen=True)
@@ -78,19 +56,15 @@ class SubTable:
     reason: str = NOT_AVAILABLE
 
     def best(self) -> dict[str, set[str]]:
-        """The models with the best mean in each column: "paper", and the protocols' names.
-
-        The corrected column has the estimators too.
-        """
-        found: dict[str, set[str]] = {}
-        sign = -1 if self.quantity == "test_accuracy_pct" else 1
+        """The models with the best mean in each column; estimators are in the corrected one."""
         if self.quantity == "epochs_to_best":
-            return found
-        for column in ("paper", *PROTOCOL_NAMES):
-            means = {row.model: mean for row in self.rows if (mean := mean_in(row, column))}
-            if means:
-                lowest = min(sign * mean for mean in means.values())
-                found[column] = {name for name, mean in means.items() if sign * mean == lowest}
+            return {}
+        sign = -1 if self.quantity == "test_accuracy_pct" else 1
+        found = {}
+        for column in COLUMNS:
+            means = {row.model: sign * mean for row in self.rows if (mean := row.mean(column))}
+            lowest = min(means.values(), default=None)
+            found[column] = {name for name, mean in means.items() if mean == lowest}
         return found
 
 
@@ -108,75 +82,71 @@ def make_table(
     records: Sequence[Record],
     *,
     datasets: Iterable[str] | None = None,
-    models: Iterable[str] | None = None,
+    models: Collection[str] | None = None,
     quick: bool = False,
 ) -> PaperTable:
-    """A table of the paper, from records.
+    """A table of the paper, "table1" to "table10", from records as `Store.read` gives them.
 
-    Parameters
-    ----------
-    name : str
-        "table1" to "table10".
-    records : sequence of dict
-        As `Store.read` gives them.
-    datasets, models : iterables of str, optional
-        Only these.
-    quick : bool
-        Whether to show quick runs, in place of those of full size. The title then says so.
+    `datasets` and `models` restrict it. `quick` shows quick runs in place of those of full size;
+    the title then says so.
     """
-    name = check_name(name)
+    name = printed.check_name(name)
     if name not in TITLES:
         raise ValueError(f"The 'name' must be one of {', '.join(TITLES)}. Got {name!r}.")
-    wanted = None if models is None else set(models)
+    chosen = [model for model in printed.all_models_of(name) if models is None or model in models]
     subtables = []
-    for dataset in datasets_of(name) if datasets is None else datasets:
+    for dataset in printed.datasets_of(name) if datasets is None else datasets:
         mine = [r for r in records if r["spec"]["dataset"] == dataset and is_full_size(r) != quick]
-        for quantity in quantities_of(name):
-            extra = ESTIMATORS if quantity in ("test_loss", "test_accuracy_pct") else ()
-            rows = [
-                _row(name, quantity, dataset, model, mine)
-                for model in (*models_of(name), *extra)
-                if wanted is None or model in wanted
-            ]
-            kept = tuple(row for row in rows if row is not None)
-            kept = kept if any(row.ours for row in kept) else ()
+        for quantity in printed.quantities_of(name):
+            rows = [_row(name, quantity, dataset, model, mine) for model in chosen]
+            there = any(row.numbers.keys() - {"paper"} for row in rows)
+            kept = tuple(row for row in rows if row.numbers and there)
             subtables.append(SubTable(dataset, quantity, kept, NO_RUNS if mine else NOT_AVAILABLE))
     title = f"QUICK RUN, no result: {TITLES[name]}" if quick else TITLES[name]
     return PaperTable(name, title, tuple(subtables))
 
 
-def summarise(records: Sequence[Record], quantity: str) -> Summary | None:
-    """The records of one model, protocol and data set, as one figure."""
-    if not records:
-        return None
+def _row(table: str, quantity: str, dataset: str, model: str, records: Sequence[Record]) -> Row:
+    """A row, without numbers where neither the paper nor the records have any."""
+    paper = printed.paper_numbers().get((table, quantity, dataset, model))
+    numbers = {} if paper is None else {"paper": paper}
+    timing = quantity.endswith("time_ratio")
+    for protocol in PROTOCOL_NAMES:
+        runs = [
+            record
+            for record in records
+            if record["spec"]["model"] == model
+            and record["spec"]["protocol"] == protocol
+            and (record["kind"] == "timing") == timing
+        ]
+        if (found := summarise(runs, quantity)) is not None:
+            numbers[protocol] = found
+    return Row(model, numbers, difference(numbers.get("published"), paper, model, quantity))
+
+
+def summarise(records: Sequence[Record], quantity: str) -> Number | None:
+    """The records of one model, protocol and data set, as one number."""
     finished = [r for r in records if r["status"] == "finished"]
     diverged = len(records) - len(finished)
     if quantity == "epochs_to_best":
-        value = _epoch_of_mean_minimum(finished)
-        return Summary(value, None, len(records), diverged)
-    values = [value for r in finished if (value := value_of(r, quantity)) is not None]
+        epoch = _epoch_of_mean_minimum(finished)
+        return Number(epoch, None, len(records), diverged) if records else None
+    factor, name = (100, "test_accuracy") if quantity == "test_accuracy_pct" else (1, quantity)
+    values = [factor * value for r in finished if (value := r.get(name)) is not None]
     if not values:
-        return Summary(None, None, len(records), diverged) if diverged else None
-    return Summary(statistics.fmean(values), statistics.pstdev(values), len(records), diverged)
-
-
-def value_of(record: Record, quantity: str) -> float | None:
-    """A record's figure for a quantity."""
-    if quantity == "test_accuracy_pct":
-        share = record.get("test_accuracy")
-        return None if share is None else 100 * share
-    return record.get(quantity)
+        return Number(None, None, len(records), diverged) if diverged else None
+    return Number(statistics.fmean(values), statistics.pstdev(values), len(records), diverged)
 
 
 def difference(
-    ours: Summary | None, paper: PaperNumber | None, model: str, quantity: str = "test_loss"
+    ours: Number | None, paper: Number | None, model: str, quantity: str = "test_loss"
 ) -> float | None:
     """(ours - the paper's) / standard error.
 
     Each has its own; with one seed, or without a spread, ours is taken to have the paper's.
     None where one of the two has no mean, or the paper gives no spread.
     """
-    if ours is None or ours.mean is None or paper is None or paper.value is None:
+    if ours is None or ours.mean is None or paper is None or paper.mean is None:
         return None
     if paper.std is None:
         return None
@@ -186,38 +156,16 @@ def difference(
     spread = max(paper.std, 10.0 ** -PRINTED_PLACES.get(quantity, 2) / math.sqrt(12))
     square = spread**2 / (theirs - 1)
     square += ours.std**2 / (n - 1) if n > 1 and ours.std else spread**2
-    return (ours.mean - paper.value) / math.sqrt(square)
-
-
-def _row(
-    table: str, quantity: str, dataset: str, model: str, records: Sequence[Record]
-) -> Row | None:
-    paper = paper_numbers().get((table, quantity, dataset, model))
-    timing = quantity.endswith("time_ratio")
-    mine = [
-        record
-        for record in records
-        if record["spec"]["model"] == model and (record["kind"] == "timing") == timing
-    ]
-    ours: dict[ProtocolName, Summary] = {}
-    for protocol in PROTOCOL_NAMES:
-        runs = [record for record in mine if record["spec"]["protocol"] == protocol]
-        if (found := summarise(runs, quantity)) is not None:
-            ours[protocol] = found
-    if paper is None and not ours:
-        return None
-    return Row(model, paper, ours, difference(ours.get("published"), paper, model, quantity))
+    return (ours.mean - paper.mean) / math.sqrt(square)
 
 
 def is_full_size(record: Record) -> bool:
     """Not one of a quick look."""
     spec = record["spec"]
-    if spec["rows"] is not None and record["kind"] != "timing":
-        return False
-    published = parse_model(spec["model"]).published
-    epochs = EPOCHS.get(spec["dataset"], 30)
-    right_size = spec["n_components"] == N_COMPONENTS.get(spec["dataset"], 3000)
-    return right_size and (spec["epochs"] == epochs or not published or record["kind"] == "timing")
+    full = Spec.of(spec["dataset"], spec["model"], spec["protocol"], spec["seed"])
+    if record["kind"] == "timing":  # of one epoch on some rows
+        return bool(spec["n_components"] == full.n_components)
+    return all(spec[name] == value for name, value in full.to_dict().items())
 
 
 def _epoch_of_mean_minimum(records: Sequence[Record]) -> float | None:
@@ -230,10 +178,3 @@ def _epoch_of_mean_minimum(records: Sequence[Record]) -> float | None:
         return None
     means = [statistics.fmean(epoch) for epoch in zip(*histories)]
     return float(1 + means.index(min(means)))
-
-
-def mean_in(row: Row, column: str) -> float | None:
-    """The mean in the column "paper", or in that of a protocol."""
-    if column == "paper":
-        return row.paper.value if row.paper else None
-    return summary.mean if (summary := row.ours.get(column)) else None  # type: ignore[call-overload]

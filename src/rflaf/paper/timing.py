@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -40,7 +41,8 @@ def _measure(
     dataset: str, models: Sequence[str], store: Store, quick: bool, report: Callable[[str], None]
 ) -> list[Record]:
     there = store.keys()
-    todo = [model for model in models if timing_key(dataset, model, quick) not in there]
+    specs = {model: timing_spec(dataset, model, quick) for model in (REFERENCE, *models)}
+    todo = [model for model in models if f"timing/{specs[model].key}" not in there]
     if not todo:
         return []
     load = _load()
@@ -50,19 +52,20 @@ def _measure(
             UserWarning,
             stacklevel=3,
         )
-    names = list(dict.fromkeys([REFERENCE, *todo]))
-    best = {name: [float("inf")] * 2 for name in names}
-    for k in range(1 if quick else REPEATS):
-        for name in names:
-            report(f"{dataset}, {name}, {k + 1} of {1 if quick else REPEATS}")
-            best[name] = [min(pair) for pair in zip(best[name], _seconds(dataset, name, quick))]
+    best = dict.fromkeys((REFERENCE, *todo), (math.inf, math.inf))
+    repeats = 1 if quick else REPEATS
+    for k in range(repeats):
+        for name, (train, test) in best.items():
+            report(f"{dataset}, {name}, {k + 1} of {repeats}")
+            again = _seconds(specs[name])
+            best[name] = min(train, again[0]), min(test, again[1])
     records = []
     for name in todo:
         (train, test), (relu_train, relu_test) = best[name], best[REFERENCE]
         record = {
-            "key": timing_key(dataset, name, quick),
+            "key": f"timing/{specs[name].key}",
             "kind": "timing",
-            "spec": timing_spec(dataset, name, quick).to_dict(),
+            "spec": specs[name].to_dict(),
             "status": "finished",
             "train_seconds": train,
             "test_seconds": test,
@@ -84,17 +87,11 @@ def timing_spec(dataset: str, model: str, quick: bool) -> Spec:
     return replace(spec, epochs=1, rows=spec.rows or ROWS)
 
 
-def timing_key(dataset: str, model: str, quick: bool) -> str:
-    """Of the record."""
-    return f"timing/{timing_spec(dataset, model, quick).key}"
-
-
-def _seconds(dataset: str, model: str, quick: bool) -> tuple[float, float]:
+def _seconds(spec: Spec) -> tuple[float, float]:
+    """Of training and testing."""
     from rflaf.paper.training import Data, train
 
-    spec = timing_spec(dataset, model, quick)
-    data = cached_load(dataset, "published")
-    rows = spec.rows or ROWS
+    data, rows = cached_load(spec.dataset, "published"), spec.rows or ROWS
     small = part_of(data, rows)
     arrays = Data(small.X_train, small.y_train, data.X_test[:rows], data.y_test[:rows])
     result = train(build(spec, data), arrays, protocol_of(spec, data), seed=spec.seed)

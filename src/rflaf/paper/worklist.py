@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rflaf.datasets import info
+from rflaf.paper import printed
 from rflaf.paper.curves import CELLS, FUNCTIONS
-from rflaf.paper.printed import (
-    DATASETS,
-    FIGURES,
-    TIMES,
-    TITLES,
-    check_name,
-    datasets_of,
-    models_of,
-    quantities_of,
-)
 from rflaf.paper.protocols import PROTOCOL_NAMES, SEEDS, ProtocolName
-from rflaf.paper.specs import ESTIMATORS, RECOVERY, Spec, matrix, parse_model
+from rflaf.paper.specs import RECOVERY, Spec, matrix, parse_model
 
 BY_N = ("rfmlp-relu", *(f"rflaf-{basis}-{n}" for basis in ("rbf", "bs") for n in CELLS))
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """What is to be done: runs, and models to time by data set."""
 
-    runs: tuple[Spec, ...]
-    timings: tuple[tuple[str, tuple[str, ...]], ...]
+    runs: list[Spec]
+    timings: dict[str, list[str]]
 
 
 def work_for(
@@ -42,17 +32,8 @@ def work_for(
 ) -> Work:
     """The runs and timings behind some tables and figures, each once.
 
-    Parameters
-    ----------
-    targets : iterable of str
-        "table1" … "table10", "figure1" … "figure3", or "all".
-    datasets, models : sequences of str, optional
-        Only these; by default all of the paper's, and this package's estimators.
-    protocols : sequence of str
-    n_seeds : int
-        How many of the paper's seeds; models that train W have at most three.
-    quick : bool
-        Small and few: one seed, few rows and epochs.
+    `datasets` and `models` restrict them; by default they are all of the paper's, and this
+    package's estimators. `quick` runs have one seed, few rows and epochs.
 
     Examples
     --------
@@ -60,8 +41,6 @@ def work_for(
     >>> len(work.runs), work.runs[0].key
     (4, 'protein/rfmlp-relu/corrected/M3000/E30/s402025')
     """
-    for model in models or ():
-        parse_model(model)  # a wrong name is an error, and not an empty table
     for dataset in datasets or ():
         info(dataset)  # an error at once, and not after hours of other runs
     wanted = expand(targets)
@@ -79,21 +58,21 @@ def work_for(
         if not _is_timing(target):
             runs += matrix(sets, chosen, ["corrected"] if recovery else protocols, seeds)
         if _is_timing(target) or target == "figure1":
+            trained = [name for name in chosen if parse_model(name).published]
             for dataset in sets:
-                timed = [name for name in chosen if parse_model(name).published]
-                timings.setdefault(dataset, []).extend(timed)
-    unique = tuple(dict.fromkeys(spec.quick() if quick else spec for spec in runs))
-    return Work(
-        tuple(sorted(unique, key=_rank)),
-        tuple((dataset, tuple(dict.fromkeys(names))) for dataset, names in timings.items()),
-    )
+                timings.setdefault(dataset, []).extend(trained)
+    unique = dict.fromkeys(spec.quick() if quick else spec for spec in runs)
+    timed = {dataset: list(dict.fromkeys(names)) for dataset, names in timings.items()}
+    return Work(sorted(unique, key=_rank), timed)
 
 
 def expand(targets: Iterable[str]) -> list[str]:
     """Names of tables and figures, each once; "all" stands for all of them."""
     found: list[str] = []
     for target in targets:
-        found += [*TITLES, *FIGURES] if target == "all" else [check_name(target)]
+        found += (
+            [*printed.TITLES, *printed.FIGURES] if target == "all" else [printed.check_name(target)]
+        )
     return list(dict.fromkeys(found))
 
 
@@ -112,17 +91,16 @@ def _parts(target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The models and data sets of a table or figure."""
     if target == "figure1":
         return BY_N, ("workloads",)
-    if target in FIGURES:
+    if target in printed.FIGURES:
         return RECOVERY, FUNCTIONS if target == "figure3" else FUNCTIONS[:1]
-    extra = () if _is_timing(target) or target == "table3" else ESTIMATORS
-    return (*models_of(target), *extra), tuple(datasets_of(target))
+    return tuple(printed.all_models_of(target)), tuple(printed.datasets_of(target))
 
 
 def _is_timing(target: str) -> bool:
-    return target in TITLES and quantities_of(target)[0] in TIMES
+    return target in printed.TITLES and printed.quantities_of(target)[0] in printed.TIMES
 
 
 def _rank(spec: Spec) -> tuple[int, int, str]:
     """First seeds first, and in each the data sets together, since the last one is kept."""
-    order = {name: k for k, name in enumerate((*FUNCTIONS, *DATASETS))}
+    order = {name: k for k, name in enumerate((*FUNCTIONS, *printed.DATASETS))}
     return SEEDS.index(spec.seed), order.get(spec.dataset, len(order)), spec.protocol

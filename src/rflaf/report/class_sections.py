@@ -50,14 +50,12 @@ def _reliability(evidence: Evidence, classes: list[str]) -> Panel:
     order = np.argsort(claimed, kind="stable")
     groups = np.array_split(order, min(_BINS, max(1, len(order) // 5)))
     x = [float(claimed[group].mean()) for group in groups]
-    share = [float(right[group].mean()) for group in groups]
-    spread: list[float | None] = [
-        float(2 * np.sqrt(s * (1 - s) / len(group))) for s, group in zip(share, groups)
-    ]
+    share = np.array([right[group].mean() for group in groups])
+    spread = 2 * np.sqrt(share * (1 - share) / list(map(len, groups)))
     counts, edges = np.histogram(claimed, bins=25, range=(0.0, 1.0))
     lines = (
         Line("calibrated", (0.0, 1.0), (0.0, 1.0), None, "dashed"),
-        Line("this model", x, share, 0, marks=True, spread=spread),
+        Line("this model", x, share.tolist(), 0, marks=True, spread=spread.tolist()),
     )
     return Panel(
         "Reliability",
@@ -123,17 +121,12 @@ def _matrix(table: Array, classes: list[str]) -> TableView:
 
 
 def _mistakes(table: Array, classes: list[str]) -> TableView:
-    pairs = [(int(table[a, b]), a, b) for a, b in np.argwhere(table) if a != b]
-    pairs.sort(key=lambda pair: -pair[0])
-    rows = tuple(
-        (
-            Cell(classes[a]),
-            Cell(classes[b]),
-            Cell(f"{n:,}", float(n)),
-            Cell(f"{n / table[a].sum():.1%}", n / float(table[a].sum())),
-        )
-        for n, a, b in pairs[:_MOST_CONFUSIONS]
-    )
+    pairs = [(a, b) for a, b in np.argwhere(table) if a != b]
+    rows = []
+    for a, b in sorted(pairs, key=lambda pair: -table[pair])[:_MOST_CONFUSIONS]:
+        n, share = float(table[a, b]), table[a, b] / float(table[a].sum())
+        names = Cell(classes[a]), Cell(classes[b])
+        rows.append((*names, Cell(f"{n:,.0f}", n), Cell(f"{share:.1%}", share)))
     header = ("actual", "predicted", "rows", "share of the actual class")
     return TableView("Most common mistakes", header, rows, right=True)
 

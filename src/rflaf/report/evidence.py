@@ -18,37 +18,16 @@ Array = NDArray[Any]
 class Evidence:
     """What the charts of a page are made of.
 
-    Attributes
-    ----------
-    where : str
-        What these rows are, in the plural: "test rows".
-    rows : GivenRows
-    at : array of int
-        Which of the rows these are.
-    y : array
-        n × C numbers, or n class numbers.
-    predicted : array, n × C
-        Numbers, or probabilities.
-    unknown : int
-        Rows that were left out, because the model does not know their class.
-    tested : bool
-        Whether the model has seen none of the rows. Else each was predicted by a member that has
-        not seen it.
+    The model has not seen `tested` rows; each of the others was predicted by a member that has not.
     """
 
-    where: str
+    where: str  # what these rows are, in the plural: "test rows"
     rows: GivenRows
-    at: NDArray[np.intp]
-    y: Array
-    predicted: Array
-    unknown: int = 0
+    at: NDArray[np.intp]  # which of the rows these are
+    y: Array  # n × C numbers, or n class numbers
+    predicted: Array  # n × C numbers, or probabilities
+    unknown: int = 0  # rows that were left out, because the model does not know their class
     tested: bool = True
-
-    @property
-    def labels(self) -> list[str]:
-        """What each row is called."""
-        names = self.rows.labels
-        return [names[i] for i in self.at]
 
     @property
     def residual_sizes(self) -> Array:
@@ -64,6 +43,7 @@ class TrainingRows:
 
     rows: GivenRows
     y: Array
+    where: str = "training rows"
 
 
 def on_test_rows(subject: Subject, X: Any, y: Any) -> Evidence:

@@ -26,18 +26,11 @@ FEW_VALUES = 6  # a number with so many values or fewer is shown by its values
 
 @dataclass(frozen=True)
 class GivenColumn:
-    """What a column holds.
-
-    Attributes
-    ----------
-    kind : {"number", "date", "category"}
-    values : array of n
-        Floats with NaN; for dates years, for a category strings with None.
-    """
+    """What a column holds."""
 
     name: str
     kind: Literal["number", "date", "category"]
-    values: Array
+    values: Array  # floats with NaN; for dates years, for a category strings with None
 
     @computed_once
     def present(self) -> NDArray[np.bool_]:
@@ -53,13 +46,7 @@ class GivenColumn:
 
 
 class GivenRows:
-    """Access by position to rows and columns of whatever was given.
-
-    Parameters
-    ----------
-    X : array, sparse matrix, or frame
-    argument : str
-        Its name, for errors.
+    """Access by position to rows and columns of an array, a sparse matrix or a frame.
 
     Examples
     --------
@@ -83,7 +70,7 @@ class GivenRows:
                 f"{type(X).__name__} of shape {tuple(shape)} instead."
             )
         self.X = X
-        self.count, self.width = int(shape[0]), int(shape[1])
+        self.count, self.width = map(int, shape)
         self._columns: dict[int, GivenColumn] = {}
 
     @property

@@ -84,7 +84,7 @@ def _input_map(subject: Subject, names: list[str]) -> Subsection | None:
     metrics = [np.asarray(metric) for each in team for metric in each.metrics]
     if estimator.metric_kind_ == "none" or any(m.shape != metrics[0].shape for m in metrics):
         return None
-    weights = np.mean([_strengths(m) for m in metrics], axis=0)
+    weights = np.mean([np.linalg.norm(m.reshape(len(m), -1), axis=1) for m in metrics], axis=0)
     if len(weights) != len(inputs):
         return None
     if metrics[0].ndim == 1:  # those of one name together
@@ -106,22 +106,15 @@ def _input_map(subject: Subject, names: list[str]) -> Subsection | None:
     return Subsection("Metric of the inputs", grids, bars=(BarList("", bars),), notes=tuple(notes))
 
 
-def _strengths(metric: Array) -> Array:
-    return np.abs(metric) if metric.ndim == 1 else np.linalg.norm(metric, axis=1)
-
-
 def _directions(metric: Array, inputs: list[str], order: list[int]) -> TableView:
     left, size, _ = np.linalg.svd(metric)
     count = min(_DIRECTIONS, len(size))
     # the sign of a direction is free: the largest entry is positive
     turned = left[:, :count] * np.sign(left[np.abs(left[:, :count]).argmax(axis=0), range(count)])
-    rows = tuple(
-        (
-            Cell(inputs[j]),
-            *(Cell(f"{v:+.2f}", float(v), shade=0.45 * abs(float(v))) for v in turned[j]),
-        )
-        for j in order
-    )
+    rows = []
+    for j in order:
+        cells = [Cell(f"{v:+.2f}", v, shade=0.45 * abs(v)) for v in turned[j].tolist()]
+        rows.append((Cell(inputs[j]), *cells))
     header = ("input", *(f"direction {k + 1}, length {size[k]:.2f}" for k in range(count)))
     return TableView("Leading directions", header, rows, right=True)
 

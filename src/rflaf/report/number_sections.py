@@ -32,31 +32,29 @@ def accuracy_section(evidence: Evidence, target: str) -> Section:
     subsections = []
     for k in range(min(count, _MOST_TARGETS)):
         name = target if count == 1 else f"target {k}"
-        y, predicted = evidence.y[some, k], evidence.predicted[some, k]
-        panels = (_against(y, predicted, name), _residuals(evidence, k, some, name))
+        y, predicted = evidence.y[:, k], evidence.predicted[:, k]
+        panels = _scatter_panels(name, y, predicted, some)
         subsections.append(Subsection("" if count == 1 else name, panels=panels))
-    notes = [f"The {evidence.where}; points on the dashed line are predicted exactly."]
+    shown = f"The {evidence.where}"
     if len(evidence.y) > _POINTS:
-        notes = [f"{_POINTS:,} of {len(evidence.y):,} {evidence.where}, drawn at random; points on "
-                 "the dashed line are predicted exactly."]  # fmt: skip
+        shown = f"{_POINTS:,} of {len(evidence.y):,} {evidence.where}, drawn at random"
+    notes = [f"{shown}; points on the dashed line are predicted exactly."]
     if count > _MOST_TARGETS:
         notes.append(f"The first {_MOST_TARGETS} of {count} targets.")
     return Section("predicted", "", "Predicted against actual", tuple(subsections), tuple(notes))
 
 
-def _against(y: Array, predicted: Array, name: str) -> Panel:
-    both = np.concatenate([y, predicted])
-    ends = _widened(float(both.min()), float(both.max()))
-    title = f"{name}, actual against predicted"
-    return _scatter(title, predicted, y, "actual", (ends, ends), ends)
-
-
-def _residuals(evidence: Evidence, k: int, some: Array, name: str) -> Panel:
-    residual, x = evidence.y[:, k] - evidence.predicted[:, k], evidence.predicted[some, k]
+def _scatter_panels(name: str, y: Array, predicted: Array, some: Array) -> tuple[Panel, Panel]:
+    """Actual values and residuals of some rows against their predictions."""
+    residual = y - predicted
     edge = 1.06 * float(np.abs(residual).max()) or 1.0
-    ends = _widened(float(x.min()), float(x.max()))
-    title, ranges = f"{name}, residual against predicted", (ends, (-edge, edge))
-    return _scatter(title, x, residual[some], "actual - predicted", ranges, (0.0, 0.0))
+    x, y, residual = predicted[some], y[some], residual[some]
+    ends = _widened(np.concatenate([x, y]))
+    title, ranges = f"{name}, residual against predicted", (_widened(x), (-edge, edge))
+    return (
+        _scatter(f"{name}, actual against predicted", x, y, "actual", (ends, ends), ends),
+        _scatter(title, x, residual, "actual - predicted", ranges, (0.0, 0.0)),
+    )
 
 
 def _scatter(
@@ -71,7 +69,8 @@ def _scatter(
     return Panel(title, lines, "predicted", y_label, x_range=x_range, y_range=y_range, height=300)
 
 
-def _widened(low: float, high: float) -> Range:
+def _widened(values: Array) -> Range:
+    low, high = float(values.min()), float(values.max())
     margin = 0.04 * (high - low) if high > low else max(0.1 * abs(high), 0.5)
     return low - margin, high + margin
 
@@ -89,12 +88,8 @@ def interval_section(subject: Subject, evidence: Evidence) -> Section:
     rows = []
     for coverage in COVERAGES:
         share, width = coverage_of(subject, evidence, coverage)
-        off = _far_off(share, coverage, len(evidence.y))
-        rows.append((
-            Cell(f"{coverage:.0%}", coverage),
-            Cell(f"{share:.1%}", share, "far" if off else ""),
-            Cell(figure(width), width),
-        ))  # fmt: skip
+        reached = _share_cell(share, coverage, len(evidence.y))
+        rows.append((Cell(f"{coverage:.0%}", coverage), reached, Cell(figure(width), width)))
     header = ("interval", "actual values inside", "median width")
     grid = TableView("Coverage of intervals", header, rows, right=True)
     shares = [coverage_of(subject, evidence, float(c))[0] for c in _CURVE]
@@ -124,10 +119,8 @@ def _distribution_panels(subject: Subject, evidence: Evidence) -> tuple[Panel, P
     place = np.full(evidence.rows.count, np.nan)
     place[evidence.at] = y
     # between the probabilities of less and of at most y, which differ for counts
-    below = dist.cdf(np.nextafter(place, -np.inf))[evidence.at]
-    within = below + np.random.default_rng(0).random(len(y)) * (
-        dist.cdf(place)[evidence.at] - below
-    )
+    below, most = (dist.cdf(at)[evidence.at] for at in (np.nextafter(place, -np.inf), place))
+    within = below + np.random.default_rng(0).random(len(y)) * (most - below)
     share = np.histogram(within, _PIT_BINS, (0, 1))[0] / len(y) * _PIT_BINS
     x = np.repeat(np.linspace(0, 1, _PIT_BINS + 1), 2)[1:-1]
     reliability = Panel(
@@ -165,8 +158,7 @@ def quantile_section(subject: Subject, evidence: Evidence) -> Section:
     rows = []
     for level, values in subject.quantiles(evidence.rows.X).items():
         share = float(np.mean(evidence.y[:, 0] <= values[evidence.at]))
-        off = _far_off(share, level, len(evidence.y))
-        rows.append((Cell(f"{level:g}", level), Cell(f"{share:.1%}", share, "far" if off else "")))
+        rows.append((Cell(f"{level:g}", level), _share_cell(share, level, len(evidence.y))))
     grid = TableView("Quantiles", ("quantile", "actual values below"), rows, right=True)
     note = (
         f"Share of the {len(evidence.y):,} {evidence.where} below each quantile. Red: "
@@ -176,9 +168,10 @@ def quantile_section(subject: Subject, evidence: Evidence) -> Section:
     return Section("intervals", "", "Quantiles", (Subsection("", (grid,)),), (note,))
 
 
-def _far_off(share: float, coverage: float, n: int) -> bool:
-    """Whether it is more than three standard errors away."""
-    return abs(share - coverage) > 3 * np.sqrt(coverage * (1 - coverage) / n)
+def _share_cell(share: float, nominal: float, n: int) -> Cell:
+    """Marked where it is more than three standard errors away from what it should be."""
+    far = abs(share - nominal) > 3 * np.sqrt(nominal * (1 - nominal) / n)
+    return Cell(f"{share:.1%}", share, "far" if far else "")
 
 
 def residual_section(
@@ -198,18 +191,14 @@ def residual_section(
     def cells(i: int) -> list[Cell]:
         k = int(which[i])
         y, predicted, left = evidence.y[i, k], evidence.predicted[i, k], residual[i, k]
-        made = [Cell(str(k))] if several else []
         texts = evenly([y, predicted, left, largest[k]])
-        signed = f"{'+' if left > 0 else ''}{texts[2]}"
-        made += [
-            Cell(text, float(v)) for text, v in zip((*texts[:2], signed), (y, predicted, left))
-        ]
+        texts[2] = f"{'+' if left > 0 else ''}{texts[2]}"
+        made = [Cell(str(k))] if several else []
+        made += [Cell(text, float(value)) for text, value in zip(texts, (y, predicted, left))]
         if shows_ends:
-            inside = low[i, k] <= y <= high[i, k]
-            text = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}".join(
-                evenly([low[i, k], high[i, k], largest[k]], 3)[:2]
-            )
-            made.append(Cell(text, kind="" if inside else "far"))
+            ends = evenly([low[i, k], high[i, k], largest[k]], 3)[:2]
+            text = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}".join(ends)
+            made.append(Cell(text, kind="" if low[i, k] <= y <= high[i, k] else "far"))
         return made
 
     grid = shown_rows(evidence, worst, names, order, header, cells)

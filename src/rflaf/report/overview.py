@@ -97,21 +97,17 @@ class Overview:
         """The numbers at the head of the page."""
         found = []
         if self.evidence is not None:
+            name, scores = self.score_name, self.scores
             about = f"± {self.error:.3f} on " if np.isfinite(self.error) else ""
             where = f"{about}{len(self.evidence.y):,} {self.evidence.where}"
-            value = score_text(self.scores[THIS][self.score_name])
-            found.append(KeyFigure(f"{self.score_name}, this model", value, where))
-            for name in ("linear", "constant"):
-                if name in self.scores:
-                    value = score_text(self.scores[name][self.score_name])
-                    text = f"{self.score_name}, {name} model"
-                    found.append(KeyFigure(text, value, "the same rows"))
-            for name in ("ROC AUC", "average precision"):
-                if name in self.scores[THIS]:
-                    value = score_text(self.scores[THIS][name])
-                    plain = self.scores.get("constant", {}).get(name)
-                    note = "" if plain is None else f"constant model: {score_text(plain)}"
-                    found.append(KeyFigure(f"{name}, this model", value, note))
+            found.append(KeyFigure(f"{name}, {THIS}", score_text(scores[THIS][name]), where))
+            for simple in (each for each in ("linear", "constant") if each in scores):
+                value = score_text(scores[simple][name])
+                found.append(KeyFigure(f"{name}, {simple} model", value, "the same rows"))
+            for name in (each for each in ("ROC AUC", "average precision") if each in scores[THIS]):
+                plain = scores.get("constant", {}).get(name)
+                note = "" if plain is None else f"constant model: {score_text(plain)}"
+                found.append(KeyFigure(f"{name}, {THIS}", score_text(scores[THIS][name]), note))
         if self.oof_scores and (self.evidence is None or self.evidence.tested):
             name, score = next(iter(self.oof_scores.items()))
             note = "training rows, each predicted by members that have not seen it"
@@ -124,27 +120,11 @@ class Overview:
     def sentences(self) -> list[str]:
         """What the numbers come to."""
         found = []
-        if self.evidence is not None and "linear" not in self.scores:
-            score = score_text(self.scores[THIS][self.score_name])
+        if self.evidence is not None:
             rows = f"{len(self.evidence.y):,} {self.evidence.where}"
-            found.append(f"On {rows} {self.score_name} is {score}.")
-        elif self.evidence is not None:
-            ours, line = (self.scores[name][self.score_name] for name in (THIS, "linear"))
-            gap, error = ours - line, self._gap_error
-            if self.score_name in LOWER_IS_BETTER:
-                gap = -gap
-            how = "" if self.baselines is None else self.baselines.how
-            verdict = f"about as good as a linear model ({score_text(line)}, {how})"
-            if np.isfinite(error) and abs(gap) > 2 * error:
-                word = "better" if gap > 0 else "worse"
-                verdict = (
-                    f"{word} than a linear model by {abs(gap):.3f} ± {error:.3f} "
-                    f"({score_text(line)}, {how})"
-                )
-            found.append(
-                f"On {len(self.evidence.y):,} {self.evidence.where} {self.score_name} is "
-                f"{score_text(ours)}: {verdict}."
-            )
+            score = score_text(self.scores[THIS][self.score_name])
+            verdict = "" if self.baselines is None else f": {self._verdict(self.baselines)}"
+            found.append(f"On {rows} {self.score_name} is {score}{verdict}.")
         if self.shares is not None and self.shares.sum() > 0:
             order = np.argsort(-self.shares, kind="stable")[:3].tolist()
             order = [j for j in order if self.shares[j] >= 0.01] or order[:1]
@@ -164,21 +144,26 @@ class Overview:
             )
         return found
 
-    @computed_once
-    def _gap_error(self) -> float:
-        """The standard error of the difference to the linear model, on the same rows."""
+    def _verdict(self, baselines: Baselines) -> str:
+        """The model against the linear one, by the standard error of their difference."""
         assert self.evidence is not None
-        assert self.baselines is not None
         y, n = self.evidence.y, len(self.evidence.y)
-        ours, line = self.evidence.predicted, self.baselines.predictions["linear"]
+        ours, line = self.evidence.predicted, baselines.predictions["linear"]
         if y.ndim == 1:
             own = np.arange(n), y
-            gap = np.log(np.clip(ours[own], 1e-15, None) / np.clip(line[own], 1e-15, None))
+            gains = np.log(np.clip(ours[own], 1e-15, None) / np.clip(line[own], 1e-15, None))
         else:
             spread = y.var(axis=0)
             unit = np.where(spread > 0, spread, 1.0)
-            gap = np.mean(((line - y) ** 2 - (ours - y) ** 2) / unit, axis=1)
-        return float(gap.std() / np.sqrt(n)) if n > 1 else float("nan")
+            gains = np.mean(((line - y) ** 2 - (ours - y) ** 2) / unit, axis=1)
+        error = gains.std() / np.sqrt(n) if n > 1 else np.nan
+        score, simple = (self.scores[name][self.score_name] for name in (THIS, "linear"))
+        gap = simple - score if self.score_name in LOWER_IS_BETTER else score - simple
+        known = f"({score_text(simple)}, {baselines.how})"
+        if not np.isfinite(error) or abs(gap) <= 2 * error:
+            return f"about as good as a linear model {known}"
+        word = "better" if gap > 0 else "worse"
+        return f"{word} than a linear model by {abs(gap):.3f} ± {error:.3f} {known}"
 
     def facts(self) -> list[tuple[str, str]]:
         """What was fitted, to what."""
@@ -191,11 +176,11 @@ class Overview:
             shown = [str(c) for c in classes[:20]]
             more = f" and {len(classes) - 20} more" if len(classes) > 20 else ""
             found.append(("Classes", f"{len(classes)}: {', '.join(shown)}{more}"))
-        rows = self.training.rows.count if self.training else getattr(model, "n_samples_fit_", None)
-        if rows is not None:
-            found.append(("Fitted to", f"{rows:,} rows, {len(self.names):,} columns"))
-        else:
-            found.append(("Fitted to", f"{len(self.names):,} columns"))
+        count = (
+            self.training.rows.count if self.training else getattr(model, "n_samples_fit_", None)
+        )
+        rows = "" if count is None else f"{count:,} rows, "
+        found.append(("Fitted to", f"{rows}{len(self.names):,} columns"))
         if self.evidence is not None and self.evidence.tested:
             found.append(("Tested on", f"{len(self.evidence.y):,} new rows"))
         found += [
@@ -247,29 +232,25 @@ def score_section(overview: Overview) -> Section:
         rows.append((Cell(THIS), Cell("training rows, out of fold"), *cells))
     notes = []
     if overview.baselines is not None:
+        numbers = overview.subject.classes is None
+        linear, constant = ("ridge", "mean") if numbers else ("logistic", "class frequencies")
         notes.append(
-            f"The linear model is {'ridge' if overview.subject.classes is None else 'logistic'} "
-            f"regression, the constant one the "
-            f"{'mean' if overview.subject.classes is None else 'class frequencies'}; both "
+            f"The linear model is {linear} regression, the constant one the {constant}; both "
             f"{overview.baselines.how}."
         )
     if not rows:
         notes.append("No score: the model was fitted to too few rows to hold some out.")
         return Section("scores", "", "Scores", (), tuple(notes))
-    header = ("model", "rows", *names)
-    grid = TableView("Scores", header, rows, right=True)
+    grid = TableView("Scores", ("model", "rows", *names), rows, right=True)
     return Section("scores", "", "Scores", (Subsection("", (grid,)),), tuple(notes))
 
 
 def column_section(overview: Overview) -> Section:
     """What the columns hold."""
-    rows = overview.training.rows if overview.training else None
-    where = "training rows"
-    if rows is None and overview.evidence is not None:
-        rows, where = overview.evidence.rows, overview.evidence.where
-    title = "Columns"
-    if rows is None or rows.width > MOST_COLUMNS:
+    given, title = overview.training or overview.evidence, "Columns"
+    if given is None or given.rows.width > MOST_COLUMNS:
         return Section("columns", "", title)
+    rows = given.rows
     lines = []
     for j, name in enumerate(overview.names[:_MOST_LISTED]):
         share = None if overview.shares is None else float(overview.shares[j])
@@ -277,7 +258,7 @@ def column_section(overview: Overview) -> Section:
         lines.append((Cell(name), *_column_cells(rows.column(j, name)), Cell(text, share)))
     header = ("column", "content", "missing", "minimum", "median", "maximum", "importance")
     grid = TableView(title, header, lines, right=True)
-    note = f"In {rows.count:,} {where.split(',')[0]}."
+    note = f"In {rows.count:,} {given.where.split(',')[0]}."
     if len(overview.names) > _MOST_LISTED:
         note += f" The first {_MOST_LISTED} of {len(overview.names):,}."
     folded = len(lines) > 12
@@ -288,14 +269,13 @@ def column_section(overview: Overview) -> Section:
 def _column_cells(column: GivenColumn) -> list[Cell]:
     gone = 1 - float(column.present.mean())
     missing = Cell(f"{gone:.1%}" if gone else "", gone)
-    if column.kind == "category":
-        levels, counts = column.levels
-        common = f"{levels[counts.argmax()]}" if len(levels) else ""
-        text = f"{len(levels)} values, mostly {common}" if common else "empty"
-        return [Cell(text), missing, *[Cell("", None)] * 3]
     values = column.values[column.present]
     if not len(values):
-        return [Cell("empty"), missing, *[Cell("", None)] * 3]
+        return [Cell("empty"), missing, *[Cell("")] * 3]
+    if column.kind == "category":
+        levels, counts = column.levels
+        text = f"{len(levels)} values, mostly {levels[counts.argmax()]}"
+        return [Cell(text), missing, *[Cell("")] * 3]
     found = [float(v) for v in (values.min(), np.median(values), values.max())]
     shown = [Cell(day_text(v) if column.kind == "date" else figure(v, 4), v) for v in found]
     return [Cell("dates" if column.kind == "date" else "numbers"), missing, *shown]

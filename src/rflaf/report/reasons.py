@@ -27,14 +27,14 @@ def attribution_section(subject: Subject, evidence: Evidence, names: list[str]) 
     order = np.argsort(-badness, kind="stable")
     shown = [*order[:_WORST].tolist(), int(order[len(order) // 2])]
     why = subject.estimator.explain(evidence.rows.take(evidence.at[shown]))
-    lists = []
+    lists, labels = [], evidence.rows.labels
     for place, row in enumerate(shown):
         values = why.values[place]
         which = int(output[row]) if subject.shown_level is None else subject.shown_level
         if values.ndim == 2:
             values = values[:, which]
         kind = "large error" if place < _WORST else "typical"
-        said = f"row {evidence.labels[row]}, {kind}"
+        said = f"row {labels[evidence.at[row]]}, {kind}"
         if subject.classes is not None and len(subject.classes) > 2:
             said += f", score of {subject.classes[which]}"
         elif subject.classes is None and evidence.y.shape[1] > 1:

@@ -21,12 +21,7 @@ _SHUFFLED_ROWS = 300
 
 
 class Subject:
-    """A fitted estimator, or a pipeline that ends in one, asked in one way.
-
-    Parameters
-    ----------
-    model : estimator or Pipeline
-    """
+    """A fitted estimator, or a pipeline that ends in one, asked in one way."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -84,8 +79,7 @@ class Subject:
 
     def member_outputs(self, X: Any) -> list[Array]:
         """The same by each member alone; none for a model of a single member."""
-        members = getattr(self.estimator, "members_", [])
-        inputs = X if self._before is None else self._before.transform(X)
+        members, inputs = getattr(self.estimator, "members_", []), self._inputs(X)
         found = []
         for member in members if len(members) > 1 else []:
             alone = copy(self.estimator)

@@ -54,10 +54,6 @@ def write_report(
     sections : sequence of Section
         More sections, after the scores.
 
-    Returns
-    -------
-    Path
-
     Examples
     --------
     >>> import tempfile
@@ -73,11 +69,10 @@ def write_report(
     True
     """
     require_jinja2()  # before the work, and not after it
-    pairs = (("X_test", X_test, "y_test", y_test), ("X_train", X_train, "y_train", y_train))
-    for x_name, x, y_name, y in pairs:
+    for part, x, y in (("test", X_test, y_test), ("train", X_train, y_train)):
         if (x is None) != (y is None):
-            given, other = (x_name, y_name) if y is None else (y_name, x_name)
-            raise ValueError(f"'{other}' must be passed with '{given}'. Got None.")
+            given, other = ("X", "y") if y is None else ("y", "X")
+            raise ValueError(f"'{other}_{part}' must be passed with '{given}_{part}'. Got None.")
     subject = Subject(model)
     training = None if X_train is None else training_rows(subject, X_train, y_train)
     evidence = None if X_test is None else on_test_rows(subject, X_test, y_test)
@@ -107,7 +102,7 @@ def _sections(about: Overview, more: Sequence[Section]) -> list[Section]:
     """All that have something to show, in their order."""
     subject, evidence, names, shares = about.subject, about.evidence, about.names, about.shares
     numbers = subject.classes is None
-    classes = [str(each) for each in ([] if subject.classes is None else subject.classes)]
+    classes = [] if subject.classes is None else list(map(str, subject.classes))
     found = [score_section(about), *more]
     if evidence is not None and numbers:
         found.append(number_sections.accuracy_section(evidence, about.target))

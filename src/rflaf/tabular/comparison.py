@@ -89,27 +89,15 @@ def compare_models(
     if not 2 <= folds <= len(rows):
         raise TableError(f"'folds' must be between 2 and the {len(rows)} rows. Got {folds}.")
     classes = chosen.name == "classification"
-    splitter: Any = KFold(folds, shuffle=True, random_state=random_state)
-    if classes:
-        if np.unique(chosen.values, return_counts=True)[1].min() < folds:
-            raise TableError(f"A class of {target!r} has fewer than {folds} rows, one per fold.")
-        splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
+    if classes and np.unique(chosen.values, return_counts=True)[1].min() < folds:
+        raise TableError(f"A class of {target!r} has fewer than {folds} rows, one per fold.")
+    splitter: Any = StratifiedKFold if classes else KFold
+    score = "accuracy" if classes else "r2"
+    how: Any = {"cv": splitter(folds, shuffle=True, random_state=random_state), "scoring": score}
     for name, model in _models(classes, n_components, random_state).items():
-        found = cross_validate(
-            model,
-            rows,
-            chosen.values,
-            cv=splitter,
-            scoring="accuracy" if classes else "r2",
-            error_score="raise",
-        )
-        yield Comparison(
-            name,
-            "accuracy" if classes else "r2",
-            tuple(map(float, found["test_score"])),
-            float(np.mean(found["fit_time"])),
-            float(np.mean(found["score_time"])),
-        )
+        found = cross_validate(model, rows, chosen.values, **how, error_score="raise")
+        seconds = (float(np.mean(found[part])) for part in ("fit_time", "score_time"))
+        yield Comparison(name, score, tuple(found["test_score"].tolist()), *seconds)
 
 
 def _models(classes: bool, n_components: int | str, seed: int | None) -> dict[str, Any]:

@@ -99,10 +99,10 @@ class TableModel:
 
     def importances(self) -> dict[str, float]:
         """Importance of each column that is used, largest first."""
-        names = map(str, self.estimator.feature_names_in_)
-        total = dict(zip(names, map(float, self.estimator.feature_importances_)))
+        shares = self.estimator.feature_importances_.tolist()
+        pairs = zip(map(str, self.estimator.feature_names_in_), shares)
         used = self.columns
-        return dict(sorted(((k, v) for k, v in total.items() if k in used), key=lambda kv: -kv[1]))
+        return dict(sorted((pair for pair in pairs if pair[0] in used), key=lambda pair: -pair[1]))
 
     def frame(self, table: Any) -> Any:
         """The columns of the estimator, in its order; ignored ones may be missing."""
@@ -210,11 +210,8 @@ def fit_table(
         estimator.fit(rows, chosen.values)
     if report is not None and not scores:
         write_report(estimator, report, X_train=rows, y_train=chosen.values, target=target)
-    fitted = {
-        "rows": len(rows),
-        "seconds": round(time.perf_counter() - start, 3),
-        "version": __version__,
-    }
+    seconds = round(time.perf_counter() - start, 3)
+    fitted = {"rows": len(rows), "seconds": seconds, "version": __version__}
     return TableModel(estimator, target, chosen.name, chosen.reason, scores, fitted)
 
 
@@ -232,14 +229,10 @@ def _held_out(
     counts = np.unique(task.values, return_counts=True)[1]
     held = max(1, round(share * len(rows)))
     # every class on both sides, where there are rows enough
-    stratify = classes and counts.min() >= 2 and min(held, len(rows) - held) >= len(counts)
-    fit_rows, held_rows, fit_y, held_y = train_test_split(
-        rows,
-        task.values,
-        test_size=held,
-        random_state=seed,
-        stratify=task.values if stratify else None,
-    )
+    enough = classes and counts.min() >= 2 and min(held, len(rows) - held) >= len(counts)
+    given: Any = {"random_state": seed, "stratify": task.values if enough else None}
+    parts = train_test_split(rows, task.values, test_size=held, **given)
+    fit_rows, held_rows, fit_y, held_y = parts
     if len(np.unique(fit_y)) < 2:
         return {}
     with warnings.catch_warnings():

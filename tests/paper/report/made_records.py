@@ -21,7 +21,7 @@ def paper_models(dataset):
     """The paper's models on a data set, with its test loss, which is None where it diverged."""
     figures = paper_numbers().items()
     return {
-        key[3]: figure.value
+        key[3]: figure.mean
         for key, figure in figures
         if key[:3] in (("table8", "test_loss", dataset), ("table4", "test_loss", dataset))
     }

@@ -232,7 +232,7 @@ def test_errors(regression):
         train(RFLAF(2, 20, 1), regression)
     with pytest.raises(ValueError, match=r"C more than the largest class, 4"):
         train(RFLAF(2, 20, 3), (X, torch.full((700,), 4)))
-    with pytest.raises(ValueError, match=r"one of: published, corrected. Got 'right'"):
+    with pytest.raises(ValueError, match=r"'protocol' parameter of train.*Got 'right'"):
         train(RFLAF(2, 20), regression, "right")
     with pytest.raises(ValueError, match="needs test data"):
         train(RFLAF(2, 20), (X, y), "published")

@@ -30,13 +30,8 @@ def write_report(
     results_folder : path
         As `rflaf reproduce` writes it.
     path : path
-        Of the page. A file that is there is replaced.
+        Of the page, which is returned. A file that is there is replaced.
     title : str
-
-    Returns
-    -------
-    Path
-        Of the page.
 
     Examples
     --------

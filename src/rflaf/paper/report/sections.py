@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 from rflaf.pages import Cell, Section, Subsection, TableView
-from rflaf.paper.curves import (
-    datasets_in,
-    figure1,
-    figure2,
-    figure3,
-    learned_activations,
-    loss_curves,
-    recoveries,
-)
+from rflaf.paper import curves, tables
 from rflaf.paper.formats import HEADER, NOTES, cells_of
 from rflaf.paper.printed import DATASETS, FIGURES, TITLES
 from rflaf.paper.protocols import PROTOCOL_NAMES
 from rflaf.paper.records import Record
 from rflaf.paper.report.summary import CLOSE
-from rflaf.paper.tables import (
-    NO_RUNS,
-    NOT_AVAILABLE,
-    UNITS,
-    PaperTable,
-    SubTable,
-    make_table,
-    mean_in,
-)
 
 _MANY_ROWS = 12  # longer tables are folded, but for the first
 _MOST_OTHERS = 200
@@ -33,8 +16,8 @@ _MOST_OTHERS = 200
 
 def sections_of(known: list[Record], other: list[Record]) -> list[Section]:
     """All sections, in their order; tables and figures also where there is nothing to show."""
-    there = datasets_in(known)
-    always = [_table_section(make_table(name, known)) for name in TITLES]
+    there = curves.datasets_in(known)
+    always = [_table_section(tables.make_table(name, known)) for name in TITLES]
     always += [_figure1(known, there), *_recovery_sections(known)]
     others = (
         _activations(known, there),
@@ -45,43 +28,38 @@ def sections_of(known: list[Record], other: list[Record]) -> list[Section]:
     return [*always, *(section for section in others if section.subsections)]
 
 
-def _table_section(table: PaperTable) -> Section:
+def _table_section(table: tables.PaperTable) -> Section:
     shown = [subtable for subtable in table.subtables if subtable.rows]
-    missing = {
-        subtable.dataset: subtable.reason for subtable in table.subtables if not subtable.rows
-    }
+    missing = {each.dataset: each.reason for each in table.subtables if not each.rows}
     folded = any(len(subtable.rows) > _MANY_ROWS for subtable in shown)
     subsections = tuple(
-        Subsection(
-            f"{subtable.dataset}, {UNITS[subtable.quantity]}",
-            (_grid(subtable),),
-            folded=folded and k > 0,
-        )
-        for k, subtable in enumerate(shown)
+        Subsection(grid.title, (grid,), folded=folded and k > 0)
+        for k, grid in enumerate(map(_grid, shown))
     )
     notes: tuple[str, ...] = (NOTES,) if shown else ()
-    for why in (NO_RUNS, NOT_AVAILABLE):
+    for why in (tables.NO_RUNS, tables.NOT_AVAILABLE):
         if names := [name for name, reason in missing.items() if reason == why]:
             notes += (f"{', '.join(names)}: {why}.",)
     number = table.name.removeprefix("table")
     return Section(table.name, f"Table {number}", table.title, subsections, notes)
 
 
-def _grid(subtable: SubTable) -> TableView:
+def _grid(subtable: tables.SubTable) -> TableView:
     """A subtable's cells, without the columns that are empty throughout."""
     best = subtable.best()
     rows = []
     for row in subtable.rows:
-        paper, published, corrected = (mean_in(row, c) for c in ("paper", *PROTOCOL_NAMES))
-        values = (None, paper, published, row.difference, corrected, None)
-        top = {name: "best" for name, models in best.items() if row.model in models}
+        paper, published, corrected = (
+            (row.mean(column), "best" if row.model in best.get(column, ()) else "")
+            for column in tables.COLUMNS
+        )
         far = "far" if row.difference is not None and abs(row.difference) > CLOSE else ""
-        kinds = ("", top.get("paper", ""), top.get("published", ""), far, top.get("corrected", ""))
+        marks = ((None, ""), paper, published, (row.difference, far), corrected, (None, ""))
         texts = cells_of(row, subtable.quantity)
-        rows.append([Cell(*cell) for cell in zip(texts, values, (*kinds, ""))])
+        rows.append([Cell(text, *mark) for text, mark in zip(texts, marks)])
     kept = [k for k in range(len(HEADER)) if any(row[k].text for row in rows)]
     return TableView(
-        f"{subtable.dataset}, {UNITS[subtable.quantity]}",
+        f"{subtable.dataset}, {tables.UNITS[subtable.quantity]}",
         tuple(HEADER[k] for k in kept),
         [[row[k] for k in kept] for row in rows],
     )
@@ -91,16 +69,16 @@ def _figure1(known: list[Record], there: list[str]) -> Section:
     subsections = tuple(
         Subsection(dataset, panels=tuple(panels))
         for dataset in sorted(there, key=lambda name: name != "workloads")
-        if (panels := figure1(known, dataset))
+        if (panels := curves.figure1(known, dataset))
     )
     notes = ["The paper is dashed; bars are standard deviations over seeds."] if subsections else []
     if "workloads" not in there:
-        notes.append(f"The paper shows workloads: {NOT_AVAILABLE}.")
+        notes.append(f"The paper shows workloads: {tables.NOT_AVAILABLE}.")
     return Section("figure1", "Figure 1", FIGURES["figure1"], subsections, tuple(notes))
 
 
 def _recovery_sections(known: list[Record]) -> list[Section]:
-    found = recoveries(known)
+    found = curves.recoveries(known)
     header = ("function", "method", "median error", "lowest", "highest", "median time (s)", "seeds")
     rows = [
         (
@@ -119,14 +97,14 @@ def _recovery_sections(known: list[Record]) -> list[Section]:
         "[-2, 2].",
     )
     subsections: dict[str, tuple[Subsection, ...]] = {"figure2": (), "figure3": ()}
-    if panels := tuple(figure2(known)):
+    if panels := tuple(curves.figure2(known)):
         subsections["figure2"] = (Subsection("f1", panels=panels),)
     for function in dict.fromkeys(each.function for each in found):
-        own = tuple(p for p in figure3(known) if p.title.startswith(f"{function},"))
+        own = tuple(p for p in curves.figure3(known) if p.title.startswith(f"{function},"))
         subsections["figure3"] += (Subsection(function, panels=own),)
     if found:
         subsections["figure3"] += (Subsection("Errors", (grid,)),)
-    without = (f"f1, f2, f3: {NO_RUNS}.",)
+    without = (f"f1, f2, f3: {tables.NO_RUNS}.",)
     return [
         Section(name, f"Figure {name[-1]}", FIGURES[name], shown, notes if shown else without)
         for name, shown in subsections.items()
@@ -137,7 +115,7 @@ def _activations(known: list[Record], there: list[str]) -> Section:
     subsections = [
         Subsection(dataset, panels=tuple(panels), folded=k > 0, legend="shared", small=True)
         for k, dataset in enumerate(there)
-        if (panels := learned_activations(known, dataset))
+        if (panels := curves.learned_activations(known, dataset))
     ]
     note = (
         "The first seed of each protocol, and up to four more faintly. Scale and sign of an "
@@ -151,7 +129,7 @@ def _losses(known: list[Record], there: list[str]) -> Section:
     subsections = [
         Subsection(dataset, panels=tuple(panels), folded=True)
         for dataset in there
-        if (panels := loss_curves(known, dataset))
+        if (panels := curves.loss_curves(known, dataset))
     ]
     note = "Means over seeds. Test losses are solid, training losses dashed."
     return Section("losses", "", "Loss curves", tuple(subsections), (note,))
@@ -160,19 +138,15 @@ def _losses(known: list[Record], there: list[str]) -> Section:
 def _more_datasets(known: list[Record], there: list[str]) -> Section:
     """Data sets that the paper does not have."""
     subsections = []
-    for dataset in there:
-        if dataset in DATASETS:
-            continue
-        subtables = [
-            subtable
+    for dataset in (name for name in there if name not in DATASETS):
+        grids = tuple(
+            _grid(subtable)
             for name in ("table8", "table4", "table6", "table7", "table9")
-            for subtable in make_table(name, known, datasets=[dataset]).subtables
-            if any(s.mean is not None for row in subtable.rows for s in row.ours.values())
-        ]
-        if subtables:
-            subsections.append(
-                Subsection(dataset, tuple(_grid(subtable) for subtable in subtables))
-            )
+            for subtable in tables.make_table(name, known, datasets=[dataset]).subtables
+            if any(row.mean(name) is not None for row in subtable.rows for name in PROTOCOL_NAMES)
+        )
+        if grids:
+            subsections.append(Subsection(dataset, grids))
     return Section("more", "", "Data sets that are not in the paper", tuple(subsections))
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rflaf.paper.curves import datasets_in, mean_of
-from rflaf.paper.formats import show_ours
+from rflaf.paper.formats import show
 from rflaf.paper.printed import DATASETS
 from rflaf.paper.protocols import PROTOCOL_NAMES
 from rflaf.paper.records import Record
@@ -21,7 +21,7 @@ def facts(known: Sequence[Record], other: Sequence[Record]) -> list[tuple[str, s
     """How many runs, of what, on what, when: pairs of a name and a text."""
     records = [*known, *other]
     trained = [record for record in known if record["kind"] != "timing"]
-    small = sum(not _counts(record) for record in known)
+    small = sum(not is_full_size(record) for record in known)
     runs = f"{len(records)}"
     if small:
         runs += f", {small} of them quick runs, which are not in the tables"
@@ -43,17 +43,12 @@ def sentences(records: Sequence[Record]) -> list[str]:
     there = datasets_in(records)
     found = []
     for dataset in there:
-        found += [*_agreement(records, dataset), *_best(records, dataset)]
+        rows = _loss_rows(records, dataset)
+        found += [*_agreement(rows, dataset), *_best(records, rows, dataset)]
     missing = [name for name in DATASETS if name not in there]
     if missing:
         found.append(f"{_join(missing)}: {NOT_AVAILABLE}.")
     return found
-
-
-def _counts(record: Record) -> bool:
-    if record["kind"] == "recovery":
-        return record["spec"]["rows"] is None
-    return is_full_size(record)
 
 
 def _loss_rows(records: Sequence[Record], dataset: str) -> list[Row]:
@@ -65,8 +60,7 @@ def _loss_rows(records: Sequence[Record], dataset: str) -> list[Row]:
     return list({row.model: row for table in tables for row in table.subtables[0].rows}.values())
 
 
-def _agreement(records: Sequence[Record], dataset: str) -> list[str]:
-    rows = _loss_rows(records, dataset)
+def _agreement(rows: Sequence[Row], dataset: str) -> list[str]:
     differences = [abs(row.difference) for row in rows if row.difference is not None]
     sentences = []
     if differences:
@@ -75,38 +69,37 @@ def _agreement(records: Sequence[Record], dataset: str) -> list[str]:
             f"On {dataset}, {close} of {len(differences)} models are within {CLOSE:g} standard "
             "errors of the paper: test losses, published protocol, those with a printed spread."
         )
-    paper_diverged = [row for row in rows if row.paper and row.paper.value is None]
-    both = [row for row in paper_diverged if (s := row.ours.get("published")) and s.diverged]
+    numbers = [(row.model, row.numbers.get("paper"), row.numbers.get("published")) for row in rows]
+    both = [
+        model for model, paper, ours in numbers
+        if paper and paper.mean is None and ours and ours.diverged
+    ]  # fmt: skip
     if both:
         sentences.append(
-            f"On {dataset}, the paper's runs of {_join(row.model for row in both)} diverged, and "
-            "so did some or all of ours."
+            f"On {dataset}, the paper's runs of {_join(both)} diverged, and so did some or all of "
+            "ours."
         )
     return sentences
 
 
-def _best(records: Sequence[Record], dataset: str) -> list[str]:
+def _best(records: Sequence[Record], rows: Sequence[Row], dataset: str) -> list[str]:
     """Each estimator against the best published model, both under the corrected protocol."""
-    rows = _loss_rows(records, dataset)
-    means = {
-        row.model: (summary.mean, summary)
-        for row in rows
-        if (summary := row.ours.get("corrected")) and summary.mean is not None
-    }
+    means = {row.model: mean for row in rows if (mean := row.mean("corrected")) is not None}
     ours = [name for name in ESTIMATORS if name in means]
     theirs = [name for name in means if parse_model(name).published]
     if not ours or not theirs:
         return []
-    best = min(theirs, key=lambda name: means[name][0])
-    parts = []
-    for name in ours:
-        text = show_ours(means[name][1], "test_loss")
-        parts.append(f"{name} {text}{_seconds(records, dataset, name)}")
-    text = show_ours(means[best][1], "test_loss")
+    best = min(theirs, key=lambda name: means[name])
+    texts = {
+        row.model: show(row.numbers["corrected"], "test_loss")
+        + _seconds(records, dataset, row.model)
+        for row in rows
+        if row.model in (best, *ours)
+    }
     return [
         f"On {dataset}, under the corrected protocol, the best test loss of {len(theirs)} "
-        f"published models is {text}{_seconds(records, dataset, best)} ({best}). Estimators: "
-        f"{'; '.join(parts)}."
+        f"published models is {texts[best]} ({best}). Estimators: "
+        f"{'; '.join(f'{name} {texts[name]}' for name in ours)}."
     ]
 
 

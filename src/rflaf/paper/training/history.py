@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -67,8 +68,7 @@ class TrainingResult:
     @property
     def test_loss(self) -> float | None:
         """The test loss of `best_epoch`. Published protocol: the minimum over epochs."""
-        best = self.best_epoch
-        return None if best is None else self.history[best - 1].test_loss
+        return None if self.best_epoch is None else self.history[self.best_epoch - 1].test_loss
 
     @property
     def test_accuracy(self) -> float | None:
@@ -88,6 +88,6 @@ def selection_loss(record: EpochRecord, protocol: Protocol) -> float:
     return loss
 
 
-def best_record(history: tuple[EpochRecord, ...], protocol: Protocol) -> EpochRecord:
+def best_record(history: Sequence[EpochRecord], protocol: Protocol) -> EpochRecord:
     """The first of the epochs with the lowest loss."""
     return min(history, key=lambda record: selection_loss(record, protocol))

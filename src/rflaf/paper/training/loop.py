@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 
+from rflaf.bases.base import checked
 from rflaf.paper.protocols import PROTOCOLS, Protocol
 from rflaf.paper.training.history import EpochRecord, TrainingResult, best_record, selection_loss
 from rflaf.paper.training.regularisers import add_regulariser_gradient
@@ -23,6 +25,7 @@ from rflaf.runtime.files import write_whole
 from rflaf.runtime.progress import Progress
 
 
+@checked(protocol=[Protocol, StrOptions(set(PROTOCOLS))])
 def train(
     model: nn.Module,
     data: Data | tuple[Any, ...],
@@ -63,10 +66,6 @@ def train(
     progress : bool
         Show a bar (with tqdm), or lines without it, with the time left.
 
-    Returns
-    -------
-    TrainingResult
-
     Examples
     --------
     >>> import torch
@@ -77,13 +76,12 @@ def train(
     >>> result.status, len(result.history)
     ('finished', 3)
     """
-    protocol = _resolve(protocol, epochs)
+    protocol = PROTOCOLS[protocol] if isinstance(protocol, str) else protocol
+    protocol = protocol if epochs is None else replace(protocol, epochs=epochs)
     run = _Run(model, data, protocol, seed, memory_budget)
     path = None if checkpoint is None else Path(checkpoint)
-    if path is not None:
-        state = _load_checkpoint(path, run.identity)
-        if state is not None:
-            run.restore(state)
+    if path is not None and path.exists():
+        run.restore(_load_checkpoint(path, run.identity))
     with Progress("epochs", protocol.epochs, progress, len(run.history)) as bar:
         while not run.done:
             run.one_epoch()
@@ -138,25 +136,18 @@ class _Run:
         start = time.perf_counter()
         train_loss = self._train_epoch()
         middle = time.perf_counter()
-        losses = {name: self._evaluate(name) for name in ("validation", "test")}
-        stop = time.perf_counter()
-        record = EpochRecord(
-            len(self.history) + 1,
-            train_loss,
-            *losses["validation"],
-            *losses["test"],
-            middle - start,
-            stop - middle,
-        )
+        validation, test = self._evaluate("validation"), self._evaluate("test")
+        seconds = middle - start, time.perf_counter() - middle
+        epoch = len(self.history) + 1
+        record = EpochRecord(epoch, train_loss, *validation, *test, *seconds)
         self.history.append(record)
         seen = (train_loss, record.validation_loss, record.test_loss)
-        if not all(math.isfinite(loss) for loss in seen if loss is not None):
+        if not all(math.isfinite(loss or 0.0) for loss in seen):
             self.diverged_epoch = record.epoch
-        elif self.protocol.selected_on == "validation" and self._best() is record:
+            return
+        best = best_record(self.history, self.protocol)
+        if self.protocol.selected_on == "validation" and best is record:
             self.best_state = deepcopy(self.model.state_dict())
-
-    def _best(self) -> EpochRecord:
-        return best_record(tuple(self.history), self.protocol)
 
     def _train_epoch(self) -> float:
         """One pass over the training rows; the mean of the batches' losses, without penalty."""
@@ -222,35 +213,19 @@ class _Run:
         self.best_state = state["best_state"]
 
     def result(self) -> TrainingResult:
-        history = tuple(self.history)
+        history, protocol = tuple(self.history), self.protocol
         if self.diverged_epoch is None:
-            bound = self.protocol.divergence * self.subsets["train"].constant_loss()
+            bound = protocol.divergence * self.subsets["train"].constant_loss()
             # test rows may be farther out than those that choose the epoch
-            beyond = [
-                r
-                for r in history
-                if max(selection_loss(r, self.protocol), r.test_loss or 0.0) > bound
-            ]
-            if best_record(history, self.protocol) in beyond:
+            losses = ((r, max(selection_loss(r, protocol), r.test_loss or 0.0)) for r in history)
+            beyond = [record for record, loss in losses if loss > bound]
+            if best_record(history, protocol) in beyond:
                 self.diverged_epoch = beyond[0].epoch
         if self.diverged_epoch is not None:
-            return TrainingResult(
-                "diverged", self.protocol, self.seed, history, self.diverged_epoch
-            )
+            return TrainingResult("diverged", protocol, self.seed, history, self.diverged_epoch)
         if self.best_state is not None:
             self.model.load_state_dict(self.best_state)
-        return TrainingResult("finished", self.protocol, self.seed, history)
-
-
-def _resolve(protocol: Protocol | str, epochs: int | None) -> Protocol:
-    if isinstance(protocol, str):
-        if protocol not in PROTOCOLS:
-            raise ValueError(
-                f"The 'protocol' parameter of train must be a Protocol or one of: "
-                f"{', '.join(PROTOCOLS)}. Got {protocol!r}."
-            )
-        protocol = PROTOCOLS[protocol]
-    return protocol if epochs is None else replace(protocol, epochs=epochs)
+        return TrainingResult("finished", protocol, self.seed, history)
 
 
 def _save_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -261,10 +236,8 @@ def _save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     write_whole(path, buffer.getvalue())
 
 
-def _load_checkpoint(path: Path, run: dict[str, Any]) -> dict[str, Any] | None:
-    """The state in the file, or None without one; it must be of the same run."""
-    if not path.exists():
-        return None
+def _load_checkpoint(path: Path, run: dict[str, Any]) -> dict[str, Any]:
+    """The state in the file, which must be of the same run."""
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         known: dict[str, Any] = dict(state["run"])
@@ -285,7 +258,6 @@ def _load_checkpoint(path: Path, run: dict[str, Any]) -> dict[str, Any] | None:
 def _fingerprint(*tensors: Tensor | None) -> int:
     """A number that distinguishes one set of data from another."""
     code = 0
-    for tensor in tensors:
-        if tensor is not None:
-            code = zlib.crc32(tensor.detach().cpu().contiguous().numpy().tobytes(), code)
+    for tensor in (each for each in tensors if each is not None):
+        code = zlib.crc32(tensor.detach().cpu().contiguous().numpy().tobytes(), code)
     return code

@@ -72,11 +72,12 @@ class Subset:
     def classes(self) -> bool:
         return not self.y.is_floating_point()
 
-    @property
-    def loss(self) -> Callable[[Tensor, Tensor], Tensor]:
+    def loss(self, out: Tensor, y: Tensor) -> Tensor:
         if self.classes:
-            return nn.functional.cross_entropy
-        return _pair_loss if self.pairs else nn.functional.mse_loss
+            return nn.functional.cross_entropy(out, y)
+        if self.pairs:
+            return (out[:, None] - y).square().mean()
+        return nn.functional.mse_loss(out, y)
 
     def row_losses(self, out: Tensor, y: Tensor) -> Tensor:
         if self.classes:
@@ -92,10 +93,6 @@ class Subset:
             return float(self.y.var(0, correction=0).mean())
         shares = torch.bincount(self.y) / self.y.shape[0]
         return float(torch.special.entr(shares).sum())
-
-
-def _pair_loss(out: Tensor, y: Tensor) -> Tensor:
-    return (out[:, None] - y).square().mean()
 
 
 def split_data(data: Data, protocol: Protocol, generator: torch.Generator) -> dict[str, Subset]:
