@@ -58,20 +58,18 @@ def test_what_becomes_of_text():
     # with targets: predictions of them
     encoder = ColumnEncoder(random_state=0)
     own = encoder.fit_transform(frame, y)[:, 3]
-    assert encoder.get_feature_names_out().tolist() == [
-        "size",
-        "wet",
-        "title_missing",
-        "title_text",
-    ]
-    assert encoder.origin_.tolist() == [1, 2, 0, 0]
+    numbers = [f"title_text_{k}" for k in range(10)]
+    first = ["size", "wet", "title_missing"]
+    assert encoder.get_feature_names_out().tolist() == [*first, "title_predicted", *numbers]
+    assert encoder.origin_.tolist() == [1, 2, *[0] * 12]
     there = frame["title"].notna().to_numpy()
     worth = (y - frame["size"].to_numpy())[there]
     assert np.corrcoef(own[there], worth)[0, 1] > 0.9
     golf, chess, zelda = encoder.transform(near.assign(title=["My Golf Tour", "Chess 1", "Zelda!"]))
     assert max(golf[3], chess[3]) < zelda[3]
     of_classes = ColumnEncoder().fit(frame, np.digitize(y, [-1, 1]))
-    assert of_classes.get_feature_names_out()[3:].tolist() == [f"title_text_{k}" for k in range(3)]
+    predicted = [f"title_predicted_{k}" for k in range(3)]
+    assert of_classes.get_feature_names_out().tolist() == [*first, *predicted, *numbers]
 
 
 def test_neither_the_order_of_rows_nor_the_block_matters():

@@ -38,9 +38,9 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     a level, and rare levels together; above `one_hot_levels` levels it becomes the mean of the
     target by level, shrunk towards that of all rows. Dates become days since the first, points on
     circles for the times of the year, the week and the day where they vary, and the days since
-    another column of dates if there is one. Free text becomes up to 30 numbers: the main directions
-    of its character n-grams. Identifiers are left out with a warning, and so is free text that does
-    not help linear models to predict y.
+    another column of dates if there is one. Free text becomes a prediction of y from its character
+    n-grams, and their ten main directions; without y, 30 directions. Identifiers are left out with
+    a warning.
 
     RFLAFRegressor and RFLAFClassifier do this themselves; it is for other models.
 
@@ -66,7 +66,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     parts_ : list
         The fitted encodings.
     means_ : TargetMeans or None
-        The means of the target by level.
+        The means of the target by level, and its predictions by text.
     origin_ : array of int
         The column that each output comes from.
     n_features_in_, feature_names_in_, column_labels_
@@ -74,10 +74,11 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    `fit_transform` uses target means over the rows outside a row's own fold, of five; `transform`
-    uses means over all training rows. Rows of weight zero are not used. In a column that had no
-    missing value in the fit, one counts as the median, or as a rare level. An unknown level counts
-    as a rare one; without rare ones all its columns are zero. Its target mean is the overall mean.
+    `fit_transform` uses target means and predictions of the rows outside a row's own fold, of five;
+    `transform` those of all training rows. Rows of weight zero are not used. In a column that had
+    no missing value in the fit, one counts as the median, or as a rare level. An unknown level
+    counts as a rare one; without rare ones all its columns are zero. Its target mean is the overall
+    mean.
 
     Examples
     --------
@@ -300,14 +301,13 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             return made
         width = self.means_.outputs
         ends = [f"_{k}" for k in range(width)] if width > 1 else [""]
-        means = [
-            f"{names[part.column]}_{kind}{end}"
-            for which, kind in ((CodePart, "mean"), (TextPart, "text"))
-            for part in self.parts_
-            if isinstance(part, which)
-            for end in ends
-        ]
-        return np.concatenate([np.delete(made, self.means_.replaced), np.array(means, object)])
+        coded = [part.column for part in self.parts_ if isinstance(part, CodePart)]
+        found = [*np.delete(made, self.means_.replaced)]
+        found += [f"{names[k]}_mean{end}" for k in coded for end in ends]
+        for text in self.means_.texts:
+            name = made[text.columns[0]].removesuffix("_text_0")
+            found += [*(f"{name}_predicted{end}" for end in ends), *made[text.beside]]
+        return np.array(found, dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rflaf.inputs.text_ridge import TextRidge, learn_text
+from rflaf.inputs.text_ridge import TextRidge, learn_text, text_width
 
 Array = NDArray[Any]
 
@@ -45,8 +45,9 @@ class Coded:
         return np.concatenate([self.columns, *self.texts])
 
     def width(self, d: int, outputs: int) -> int:
-        """The number of columns, of d, once these are replaced."""
-        return d - len(self.replaced) + outputs * (len(self.columns) + len(self.texts))
+        """The largest number of columns, of d, once these are replaced."""
+        made = outputs * len(self.columns) + sum(text_width(at, outputs) for at in self.texts)
+        return d - len(self.replaced) + made
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class TargetMeans:
         return int([*self.tables, *(text.weights for text in self.texts)][0].shape[1])
 
     def __call__(self, x: Array, fold: Array | None = None) -> Array:
-        """The other columns of x in their order, then C for each coded column and for each text.
+        """The other columns of x in their order, then C means per coded column, then texts.
 
         Parameters
         ----------
@@ -115,10 +116,10 @@ class TargetMeans:
 
     @property
     def origin(self) -> NDArray[np.intp]:
-        """The column of x that each resulting column comes from; of a text the first."""
+        """The column of x that each resulting column comes from."""
         others = np.delete(np.arange(self.d), self.replaced)
-        made = [*self.columns, *(text.columns[0] for text in self.texts)]
-        return np.concatenate([others, np.repeat(made, self.outputs)])
+        made = np.repeat(self.columns, self.outputs)
+        return np.concatenate([others, made, *(text.origin for text in self.texts)])
 
     def published(self) -> TargetMeans:
         """The same without the means of folds, for a finished model."""

@@ -15,9 +15,9 @@ from rflaf.runtime.threads import use_threads
 
 Array = NDArray[Any]
 
-FEW = 30  # directions, where they are columns for a model
+_FEW = 30  # directions, where they are columns for a model
 _MANY = 300  # where members predict the target from them
-_MOST_NUMBERS = 2**24  # n × directions
+_MOST_NUMBERS = 2**24  # n × directions, above _FEW of them
 _BUCKETS = 4096  # that n-grams are hashed to
 _MOST_LEARNED = 5_000  # texts
 _LONGEST = 2_000  # characters that are read of a text
@@ -78,7 +78,7 @@ def text_part(column: int, values: Column, many: bool) -> TextPart:
     hashed = _hashed([different[k] for k in some])
     seen = np.bincount(hashed.indices, minlength=_BUCKETS)  # texts that an n-gram is in
     weights = np.log((1 + hashed.shape[0]) / (1 + seen)) + 1
-    most = max(FEW, min(_MANY, _MOST_NUMBERS // len(codes))) if many else FEW
+    most = max(_FEW, min(_MANY, _MOST_NUMBERS // len(codes))) if many else _FEW
     with use_threads(1):  # BLAS rounds otherwise with each number of threads
         _, size, found = randomized_svd(
             _weighted(hashed, weights), min(most, hashed.shape[0]), random_state=0

@@ -16,12 +16,15 @@ Array = NDArray[Any]
 _PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # in rows; a text has the length 1
 _CLEARLY = 2.0  # standard errors
 _MOST_ROWS = 20_000  # that a regression is learned from
+_BESIDE = 10  # numbers that stay
 _SMALLEST = 1e-300  # unit of targets
 
 
 @dataclass(frozen=True)
 class TextRidge:
-    """Predictions of C targets, in place of the K numbers of a column of text.
+    """Predictions of C targets, in place of the K numbers of a column of text, and the first few.
+
+    Where a text does not help, predictions are the mean, and nothing is beside them.
 
     Attributes
     ----------
@@ -42,23 +45,41 @@ class TextRidge:
     of_fold: dict[int, Array] = field(default_factory=dict)
 
     def __call__(self, x: Array, fold: Array | None = None) -> Array:
-        """The predictions for rows of x, n × C; `fold` as for `TargetMeans`."""
+        """The predictions for rows of x and their first numbers; `fold` as for `TargetMeans`."""
         given = x[:, self.columns]
         found = _predicted(given, self.weights)
         for number in [] if fold is None else np.intersect1d(fold, [*self.of_fold]).tolist():
             rows = np.flatnonzero(fold == number)
             found[rows] = _predicted(given[rows], self.of_fold[number])
-        return np.clip(found, *self.ends)
+        return np.hstack([np.clip(found, *self.ends), x[:, self.beside]])
+
+    @property
+    def beside(self) -> NDArray[np.intp]:
+        """The columns of x that stay."""
+        return self.columns[: _BESIDE * bool(self.weights[:-1].any())]
+
+    @property
+    def origin(self) -> NDArray[np.intp]:
+        """The column of x that each result comes from; of predictions the first."""
+        made = np.repeat(self.columns[:1], self.weights.shape[1])
+        return np.concatenate([made, self.beside])
 
     def export(self, graph: Any, x: str) -> str:
         """The same as part of a graph, for rows that had no part in the regression."""
         product = graph.add("MatMul", graph.columns(x, self.columns), self.weights[:-1])
         found = graph.add("Add", product, self.weights[-1])
-        return str(graph.add("Min", graph.add("Max", found, self.ends[0]), self.ends[1]))
+        found = graph.add("Min", graph.add("Max", found, self.ends[0]), self.ends[1])
+        beside = [graph.columns(x, self.beside)] if len(self.beside) else []
+        return str(graph.joined([found, *beside]))
 
     def published(self) -> TextRidge:
         """The same without the weights of folds, for a finished model."""
         return replace(self, of_fold={})
+
+
+def text_width(columns: NDArray[np.intp], outputs: int) -> int:
+    """The largest number of columns that predictions and what is beside them have."""
+    return outputs + len(columns[:_BESIDE])
 
 
 def learn_text(
