@@ -123,7 +123,7 @@ def _cross_fitted(
     All is about 0, and folds are 0, 1 and so on.
     """
     parts = [fold == k for k in range(int(fold.max()) + 1)]
-    sums = [_Sums.of(x[own], targets[own], weights[own]) for own in parts]
+    sums = [_RidgeSums.of(x[own], targets[own], weights[own]) for own in parts]
     without = [_solutions(_total(sums[:k] + sums[k + 1 :])) for k in range(len(sums))]
     predicted = np.empty((len(_PENALTIES), *targets.shape))
     for own, solutions in zip(parts, without):
@@ -135,24 +135,24 @@ def _cross_fitted(
     return _solutions(_total(sums))[best], [each[best] for each in without], predicted[best]
 
 
-class _Sums(NamedTuple):
+class _RidgeSums(NamedTuple):
     """Sums over rows of products of inputs, the last of which is 1, and of these with targets."""
 
     gram: Array
     moment: Array
 
     @classmethod
-    def of(cls, x: Array, targets: Array, weights: Array) -> _Sums:
+    def of(cls, x: Array, targets: Array, weights: Array) -> _RidgeSums:
         x = np.column_stack([x, np.ones(len(x))])
         heavy = weights[:, None] * x
         return cls(heavy.T @ x, heavy.T @ targets)
 
 
-def _total(parts: list[_Sums]) -> _Sums:
-    return _Sums(*(np.sum(each, axis=0) for each in zip(*parts)))
+def _total(parts: list[_RidgeSums]) -> _RidgeSums:
+    return _RidgeSums(*(np.sum(each, axis=0) for each in zip(*parts)))
 
 
-def _solutions(sums: _Sums) -> Array:
+def _solutions(sums: _RidgeSums) -> Array:
     """Weights for each penalty, of regressions with an intercept."""
     mean = sums.gram[-1, :-1] / sums.gram[-1, -1]
     gram = sums.gram[:-1, :-1] - np.outer(mean, sums.gram[-1, :-1])
