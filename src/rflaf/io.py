@@ -48,6 +48,7 @@ from rflaf.inputs.forms.ranked import RankCurves
 from rflaf.inputs.parts import CodePart, DatePart, LevelPart, NumberPart
 from rflaf.inputs.target_means import TargetMeans
 from rflaf.inputs.text import TextPart
+from rflaf.inputs.text_ridge import TextRidge
 from rflaf.losses import LOSSES, Logistic, Loss
 from rflaf.runtime.files import write_whole
 from rflaf.solvers import NormalEquations
@@ -93,6 +94,7 @@ _OWN_TYPES: tuple[type, ...] = (
     TableModel,
     TargetMeans,
     TextPart,
+    TextRidge,
 )
 _OWN_NAMES = {f"{own.__module__}.{own.__qualname__}": own for own in _OWN_TYPES}
 # skops fills in the attributes of all others; their constructors may take any amount of memory

@@ -159,12 +159,13 @@ def test_dates_and_ids_need_no_flag(here):
     frame["day"] = pd.date_range("2024-01-01", periods=60).astype(str)
     frame.to_csv("people.csv", index=False)
     err = fit_small(source="people.csv").stderr
-    assert err.count("\n") == 2
+    assert err.count("\n") == 1
     assert "'row_id' looks like an identifier (60 distinct values in 60 rows). It is" in err
-    assert "Free text in column 'full name' does not help to predict the target" in err
-    assert err.count("name it with --categorical") == 2
+    assert err.count("name it with --categorical") == 1
     run("predict", "model.skops", "people.csv")
-    assert "date" in run("inspect", "model.skops").output
+    said = run("inspect", "model.skops").output
+    assert re.search(r"day +date", said)
+    assert re.search(r"full name +text", said)
 
 
 def test_categories_named_by_an_option(here):

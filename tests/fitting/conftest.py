@@ -35,7 +35,10 @@ def same_layer(one, other):
     assert one.activation.coefficients.tobytes() == other.activation.coefficients.tobytes()
     assert one.alpha == other.alpha
     assert one.history == other.history
-    tables = [() if each.means is None else each.means.tables for each in (one, other)]
+    tables = [
+        () if each is None else [*each.tables, *(text.weights for text in each.texts)]
+        for each in (one.means, other.means)
+    ]
     for mine, its in zip(*tables, strict=True):
         assert mine.tobytes() == its.tobytes()
 

@@ -150,7 +150,7 @@ def test_columns_and_their_origin():
     x, targets, weights, fold = rows(4, width=2)
     found = learn_means(x, CODED, targets, weights, fold)
     made = found(x)
-    assert found.origin(4).tolist() == [0, 2, 1, 1, 3, 3]
+    assert found.origin.tolist() == [0, 2, 1, 1, 3, 3]
     np.testing.assert_array_equal(made[:, :2], x[:, [0, 2]])
     np.testing.assert_array_equal(made[:, 4:], found.tables[1][x[:, 3].astype(int)])
     assert found(x.astype(np.float32)).dtype == np.float32

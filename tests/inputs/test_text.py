@@ -1,4 +1,4 @@
-"""Free text: numbers of its n-grams, where they help."""
+"""Free text: what its n-grams tell of the target."""
 
 import importlib.util
 
@@ -8,13 +8,12 @@ import pytest
 
 import rflaf
 from rflaf import RFLAFClassifier, RFLAFRegressor
-from rflaf.inputs import ColumnEncoder
+from rflaf.inputs import ColumnEncoder, text
 from rflaf.rows import Blocks
 from tests.inputs.conftest import SMALL
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* of the projected inputs:UserWarning")
 WORTH = {"Zelda": 3.0, "Mario Kart": 2.0, "Chess": -1.0, "Golf Tour": -2.0}
-LEFT_OUT = "Free text in column 'title' does not help to predict the target, and is ignored"
 
 
 def titles(n=200, seed=0):
@@ -41,7 +40,7 @@ def fitted():
 
 def test_what_becomes_of_text():
     frame, y = titles()
-    encoder = ColumnEncoder().fit(frame, y)
+    encoder = ColumnEncoder().fit(frame)
     assert encoder.kinds_ == ["text", "number", "boolean"]
     made = encoder.get_feature_names_out().tolist()
     assert made == ["size", "wet", *(f"title_text_{k}" for k in range(30)), "title_missing"]
@@ -53,10 +52,24 @@ def test_what_becomes_of_text():
     np.testing.assert_array_equal(found[1:4, :-1], 0)
     np.testing.assert_array_equal(found[0], found[5])
     # titles of one name are nearer to each other than to those of another
-    one, same, other = encoder.transform(
-        late[:3].assign(title=["Mario Kart 1", "The Mario Kart", "Golf Tour 1"])
-    )
+    near = late[:3].assign(title=["Mario Kart 1", "The Mario Kart", "Golf Tour 1"])
+    one, same, other = encoder.transform(near)
     assert np.linalg.norm(one - same) < 0.5 * np.linalg.norm(one - other)
+    # with targets: predictions of them
+    encoder = ColumnEncoder(random_state=0)
+    own = encoder.fit_transform(frame, y)[:, 3]
+    numbers = [f"title_text_{k}" for k in range(10)]
+    first = ["size", "wet", "title_missing"]
+    assert encoder.get_feature_names_out().tolist() == [*first, "title_predicted", *numbers]
+    assert encoder.origin_.tolist() == [1, 2, *[0] * 12]
+    there = frame["title"].notna().to_numpy()
+    worth = (y - frame["size"].to_numpy())[there]
+    assert np.corrcoef(own[there], worth)[0, 1] > 0.9
+    golf, chess, zelda = encoder.transform(near.assign(title=["My Golf Tour", "Chess 1", "Zelda!"]))
+    assert max(golf[3], chess[3]) < zelda[3]
+    of_classes = ColumnEncoder().fit(frame, np.digitize(y, [-1, 1]))
+    predicted = [f"title_predicted_{k}" for k in range(3)]
+    assert of_classes.get_feature_names_out().tolist() == [*first, *predicted, *numbers]
 
 
 def test_neither_the_order_of_rows_nor_the_block_matters():
@@ -69,12 +82,14 @@ def test_neither_the_order_of_rows_nor_the_block_matters():
     # rows of weight zero have no part
     spoilt = pd.concat([frame, frame.assign(title=frame["title"] + "qqq")])
     weights = np.repeat([1.0, 0.0], len(frame))
-    third = ColumnEncoder().fit(spoilt, np.tile(y, 2), weights)
+    third = ColumnEncoder().fit(spoilt, sample_weight=weights)
     np.testing.assert_array_equal(whole, third.transform(frame))
+    told = ColumnEncoder().fit(frame, y)
+    np.testing.assert_array_equal(told.transform(frame)[40:60], told.transform(frame[40:60]))
 
 
-@pytest.mark.parametrize("text", ["noise", "spaces", "nearly all equal"])
-def test_text_that_does_not_help_is_left_out(text):
+@pytest.mark.parametrize("titled", ["noise", "spaces", "nearly all equal"])
+def test_text_that_does_not_help_does_no_harm(titled):
     frame, y = titles()
     rng = np.random.default_rng(1)
     codes = [f"{k:012x}" for k in rng.integers(0, 2**48, len(frame))]
@@ -82,15 +97,14 @@ def test_text_that_does_not_help_is_left_out(text):
         "noise": codes,
         "spaces": [" " * k for k in range(1, len(frame) + 1)],
         "nearly all equal": ["a" * (k + 3) for k in range(len(frame))],
-    }[text]
-    plain = RFLAFRegressor(**SMALL).fit(frame[["size", "wet"]], y).predict(frame[["size", "wet"]])
-    if text == "spaces":  # there is not one n-gram
-        model = RFLAFRegressor(**SMALL).fit(frame, y)
-    else:
-        with pytest.warns(UserWarning, match=LEFT_OUT):
-            model = RFLAFRegressor(**SMALL).fit(frame, y)
-    np.testing.assert_array_equal(model.predict(frame), plain)
-    assert model.feature_importances_[0] == 0
+    }[titled]
+    y = np.sin(2 * frame["size"]) + 0.1 * rng.normal(size=len(y))
+    plain = RFLAFRegressor(**SMALL).fit(frame[["size", "wet"]], y)
+    model = RFLAFRegressor(**SMALL).fit(frame, y)
+    if titled == "spaces":  # there is not one n-gram
+        np.testing.assert_array_equal(model.predict(frame), plain.predict(frame[["size", "wet"]]))
+    assert model.feature_importances_[0] < 0.02
+    assert model.oof_score_ == pytest.approx(plain.oof_score_, abs=0.03)
 
 
 def test_text_is_refused_like_categories():
@@ -102,11 +116,8 @@ def test_nothing_but_text():
     frame, y = titles()
     only = frame[["title"]]
     assert RFLAFRegressor(**SMALL).fit(only, y).score(only, y) > 0.5
-    with (
-        pytest.warns(UserWarning, match=LEFT_OUT),
-        pytest.raises(ValueError, match="no usable column"),
-    ):
-        RFLAFRegressor(**SMALL).fit(only, np.random.default_rng(0).normal(size=len(y)))
+    noise = RFLAFRegressor(**SMALL).fit(only, np.random.default_rng(0).normal(size=len(y)))
+    assert noise.oof_score_ < 0.05
 
 
 def test_text_that_names_the_group_is_judged_by_groups():
@@ -118,9 +129,16 @@ def test_text_that_names_the_group_is_judged_by_groups():
     frame["size"] = rng.normal(size=len(frame))
     y = worth[person] + 0.1 * frame["size"]
     model = RFLAFRegressor(**SMALL)
-    assert model.fit(frame, y).feature_importances_[0] > 0
-    with pytest.warns(UserWarning, match=LEFT_OUT):
-        model.fit(frame, y, groups=person)
+    assert model.fit(frame, y).oof_score_ > 0.8
+    assert model.fit(frame, y, groups=person).oof_score_ < 0.2
+
+
+def test_much_text_has_fewer_directions(monkeypatch):
+    frame, y = titles()
+    model = RFLAFRegressor(**SMALL)
+    assert len(model.fit(frame, y).encoder_.text) > 150
+    monkeypatch.setattr(text, "_MOST_NUMBERS", 50 * len(frame))
+    assert len(model.fit(frame, y).encoder_.text) == 50 + 1
 
 
 def test_it_learns_from_text(fitted, tmp_path):

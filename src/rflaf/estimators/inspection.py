@@ -141,7 +141,7 @@ class InspectionMixin(BaseEstimator):
         encoder, layer, origin = self.encoder_, self.members_[0].layer, self._origin
         names = self._column_names() if encoder is None else encoder.get_feature_names_out()
         if layer.means is not None:  # codes of levels have become means of the target
-            given = layer.means.origin(len(origin))
+            given = layer.means.origin
             names, origin = [names[k] for k in given], origin[given]
         return [str(name) for name in names], origin
 

@@ -235,18 +235,13 @@ class InputCheck:
     def keyed(
         self, x: Any, y: Array, weights: Array, groups: Any = None, seed: int = 0
     ) -> ArrayRows:
-        """Rows in memory with keys for the folds, and without text that does not help."""
+        """Rows in memory with keys for the folds."""
         keys = None if groups is None else group_keys(groups, weights, seed)
-        told_apart = x
-        if self.encoder is not None and len(self.encoder.text):
-            judges = fold_keys(seed, 0, len(y)) if keys is None else keys
-            classes = isinstance(self.loss, Logistic)
-            x = told_apart = self.encoder.with_useful_text(x, y, classes, weights, judges)
-            text = self.encoder.text
+        if keys is None:
+            told_apart, text = x, () if self.encoder is None else self.encoder.text
             if len(text):  # as codes: it is no measurement, and the same words may come again
                 told_apart = x.copy()
                 told_apart[:, text] = np.round(1e9 * x[:, text])
-        if keys is None:
             keys = repeat_keys(told_apart, y, weights, seed)
         return ArrayRows(x, y, weights, keys=keys)
 

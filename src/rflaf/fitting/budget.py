@@ -54,8 +54,8 @@ def check_fit(sample: Sample, outputs: int, settings: FitSettings, folds: int) -
     unless more rows may come.
     """
     n, d, m = sample.used, sample.x.shape[1], settings.components
-    if settings.coded is not None:  # codes become a mean per output
-        d += (outputs - 1) * len(settings.coded.columns)
+    if settings.coded is not None:
+        d = settings.coded.width(d, outputs)
     members = folds * (1 + settings.mixes)
     needed = d * m * (4 * members + 16)  # L W of all members, and W while one is drawn in float64
     if settings.uses_cg:

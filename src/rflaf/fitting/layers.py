@@ -88,11 +88,7 @@ class FittedLayer:
     def origin(self) -> NDArray[np.intp]:
         """The input that each row of `components` belongs to."""
         origin = self.form.origin
-        if self.means is None:
-            return origin
-        width = self.means.tables[0].shape[1]
-        d = len(self.form.mean) - (width - 1) * len(self.means.columns)
-        return self.means.origin(d)[origin]
+        return origin if self.means is None else self.means.origin[origin]
 
     def inputs(self, x: Any, fold: Array | None = None) -> Any:
         """Inputs in their form, in the precision of the layer.

@@ -115,10 +115,8 @@ def mixed_scores(members: list[Member], x: Any) -> Array:
     return np.asarray(total)
 
 
-def export_mixed(
-    graph: Any, members: list[Member], x: str, width: int, readout: Callable[..., str]
-) -> str:
-    """The weighted mean of the members' scores as part of a graph, for x of n × width.
+def export_mixed(graph: Any, members: list[Member], x: str, readout: Callable[..., str]) -> str:
+    """The weighted mean of the members' scores as part of a graph.
 
     `readout(member, inputs, order)` gives a member's part of Phi V, for inputs in its layer's form
     and in this order.
@@ -126,7 +124,7 @@ def export_mixed(
     total: Any = np.sum([member.weight * member.intercept for member in members], axis=0)
     for member in members:
         means = member.layer.means
-        given = x if means is None else means.export(graph, x, width)
+        given = x if means is None else means.export(graph, x)
         total = graph.add("Add", readout(member, *member.layer.form.export(graph, given)), total)
     return str(total)
 

@@ -95,7 +95,7 @@ class Outside:
         inner = graph.add("Min", graph.add("Max", x, self.ends[0]), self.ends[1])
 
         def mixed(given: str) -> str:
-            return export_mixed(graph, members, given, width, readout)
+            return export_mixed(graph, members, given, readout)
 
         if self.monotone is None:
             scores = mixed(inner)
@@ -145,21 +145,15 @@ class Outside:
         return np.sqrt(variance) * unit
 
     def export_doubt(
-        self,
-        graph: Any,
-        members: list[Member],
-        x: str,
-        near: str,
-        width: int,
-        readout: Callable[..., str],
+        self, graph: Any, members: list[Member], x: str, near: str, readout: Callable[..., str]
     ) -> str:
         """The square of what `doubt` gives, as part of a graph; `near` is held between `seen`."""
         inner = graph.add("Min", graph.add("Max", x, self.ends[0]), self.ends[1])
-        mean = export_mixed(graph, members, inner, width, readout)
+        mean = export_mixed(graph, members, inner, readout)
         more = np.negative(self.usual**2)
         for member in members:
             alone = replace(member, weight=1.0)
-            apart = graph.add("Sub", export_mixed(graph, [alone], inner, width, readout), mean)
+            apart = graph.add("Sub", export_mixed(graph, [alone], inner, readout), mean)
             part = graph.add("Mul", graph.add("Mul", apart, apart), np.float64(member.weight))
             more = graph.add("Add", part, more)
         pairs = (near, x), (x, near)
@@ -253,7 +247,7 @@ def plain_outside(x: Any, weights: Array, coded: Any, outputs: int) -> Outside:
     d = x.shape[1]
     scale = column_moments(x, weights)[1]
     if coded is not None:
-        seen[0, coded.columns], seen[1, coded.columns] = -np.inf, np.inf
+        seen[0, coded.replaced], seen[1, coded.replaced] = -np.inf, np.inf
     free = rules.USUAL_FREE * scale
     everywhere = np.array([[-np.inf], [np.inf]]) * np.ones(outputs)
     ends = np.array([seen[0] - free, seen[1] + free])

@@ -63,7 +63,8 @@ class FitSettings:
     input_form : type of Form, optional
         None: what held-out rows choose.
     coded : Coded, optional
-        Columns of the inputs that hold codes of levels, which become means of the target.
+        Columns of the inputs that hold codes of levels or numbers of texts, which become means and
+        predictions of the target.
     effort : str
         A key of `rules.EFFORTS`.
     time_limit, started : float, float

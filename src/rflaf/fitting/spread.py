@@ -45,13 +45,13 @@ class Spread:
             known = np.hstack([_scale(members, x) for members in self.scales])
         return known * np.array([shape.std for shape in self.shapes])
 
-    def export(self, graph: Any, x: str, width: int, readout: Callable[..., str]) -> str:
+    def export(self, graph: Any, x: str, readout: Callable[..., str]) -> str:
         """What `std` gives for a loss without a scale of its own; `readout` as `export_mixed`."""
         far, scales = np.log(rules.SCALE_RANGE), []
         for members in self.scales:
             log_square = graph.add("Add", graph.refused(), np.zeros(1))
             if members:
-                mixed = export_mixed(graph, members, x, width, readout)
+                mixed = export_mixed(graph, members, x, readout)
                 log_square = graph.add("Add", log_square, mixed)
             half = graph.add("Mul", log_square, np.float64(0.5))
             scales.append(graph.add("Exp", graph.add("Min", graph.add("Max", half, -far), far)))

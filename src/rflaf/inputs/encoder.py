@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar, cast
@@ -16,14 +15,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from rflaf.inputs.kinds import KEEP, kinds_of, warn_of
+from rflaf.inputs.kinds import kinds_of, warn_of
 from rflaf.inputs.learning import column_parts, matrix_parts, target_matrix
 from rflaf.inputs.opening import NAMES, categorical_at, opened
 from rflaf.inputs.parts import CodePart, DatePart, NumberPart, Part
 from rflaf.inputs.target_means import Coded, inner_folds, learn_means
-from rflaf.inputs.text import TextPart, judging_rows, standardised, text_helps
+from rflaf.inputs.text import TextPart
 from rflaf.inputs.unknown import UnknownLevels
-from rflaf.runtime.callers import caller_level
 
 Array = NDArray[Any]
 
@@ -40,8 +38,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     as a level, and one column for all rare levels; above `one_hot_levels` levels it becomes the
     mean of the target by level, shrunk towards the overall mean. Dates become days since the first,
     sine and cosine of the time of the year, the week and the day if they vary, and the days between
-    columns of dates. Free text becomes up to 30 numbers from its character n-grams. Identifiers are
-    ignored with a warning, and so is free text that does not help linear models to predict y.
+    columns of dates. Free text becomes a prediction of y from its character n-grams, and their ten
+    main directions; without y, 30 directions. Identifiers are ignored with a warning.
 
     RFLAFRegressor and RFLAFClassifier do this themselves; it is for other models.
 
@@ -67,7 +65,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     parts_ : list
         The fitted encodings.
     means_ : TargetMeans or None
-        The means of the target by level.
+        The means of the target by level, and its predictions by text.
     origin_ : array of int
         The column that each output comes from.
     n_features_in_, feature_names_in_, column_labels_
@@ -75,10 +73,11 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    `fit_transform` uses target means over the rows outside a row's own fold, of five; `transform`
-    uses means over all training rows. Rows of weight zero are not used. In a column that had no
-    missing value in the fit, one counts as the median, or as a rare level. An unknown level counts
-    as a rare one; without rare ones all its columns are zero. Its target mean is the overall mean.
+    `fit_transform` uses target means and predictions of the rows outside a row's own fold, of five;
+    `transform` those of all training rows. Rows of weight zero are not used. In a column that had
+    no missing value in the fit, one counts as the median, or as a rare level. An unknown level
+    counts as a rare one; without rare ones all its columns are zero. Its target mean is the overall
+    mean.
 
     Examples
     --------
@@ -154,17 +153,14 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         """
         state = self._learned(found, inputs, weights, codes=y is not None)
         x = _encoded(state["parts_"], inputs)
-        if y is not None and any(isinstance(k, CodePart | TextPart) for k in state["parts_"]):
-            classes = self._has_classes(y)
-            targets = target_matrix(y, classes)
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            keys = np.random.default_rng(seed).permutation(len(x))
-            x, fold = _with_useful_text(state, x, y, classes, weights, keys), inner_folds(keys)
-        coded = _coded(state["parts_"])
+        coded = None if y is None else _coded(state["parts_"])
         if coded is not None:
+            targets = target_matrix(y, self._has_classes(y))
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            fold = inner_folds(np.random.default_rng(seed).permutation(len(x)))
             means = learn_means(x, coded, targets, weights, fold)
             state["means_"] = means.published()
-            state["origin_"] = state["origin_"][means.origin(x.shape[1])]
+            state["origin_"] = state["origin_"][means.origin]
             x = means(x, fold)
         self._publish(state)
         return x
@@ -178,15 +174,6 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         x = _encoded(state["parts_"], inputs)
         self._publish(state)
         return x
-
-    def with_useful_text(
-        self, x: Array, y: Array, classes: bool, weights: Array, keys: Array
-    ) -> Array:
-        """x, which `learn_columns` has made, without columns of text that do not help.
-
-        `y` are targets, or `classes`; rows that belong together share one of the `keys`.
-        """
-        return _with_useful_text(self.__dict__, x, y, classes, weights, keys)
 
     def _learned(self, found: Any, inputs: Any, weights: Array, codes: bool) -> dict[str, Any]:
         """The fitted attributes. Rows of weight zero have no part in them."""
@@ -238,7 +225,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def coded(self) -> Coded | None:
-        """The results that hold codes of levels; None if there are none."""
+        """The results that hold codes of levels or numbers of texts; None if there are none."""
         return _coded(self.parts_) if self.means_ is None else None
 
     @property
@@ -317,11 +304,15 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         made = np.array([n for part in self.parts_ for n in part.names(names)], dtype=object)
         if self.means_ is None:
             return made
-        width = self.means_.tables[0].shape[1]
-        ends = [f"mean_{k}" for k in range(width)] if width > 1 else ["mean"]
+        width = self.means_.outputs
+        ends = [f"_{k}" for k in range(width)] if width > 1 else [""]
         coded = [part.column for part in self.parts_ if isinstance(part, CodePart)]
-        means = [f"{names[k]}_{end}" for k in coded for end in ends]
-        return np.concatenate([np.delete(made, self.means_.columns), np.array(means, object)])
+        found = [*np.delete(made, self.means_.replaced)]
+        found += [f"{names[k]}_mean{end}" for k in coded for end in ends]
+        for text in self.means_.texts:
+            name = made[text.columns[0]].removesuffix("_text_0")
+            found += [*(f"{name}_predicted{end}" for end in ends), *made[text.beside]]
+        return np.array(found, dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -330,47 +321,18 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _with_useful_text(
-    state: dict[str, Any], x: Array, y: Any, classes: bool, weights: Array, keys: Array
-) -> Array:
-    """x without columns of text that do not help; the encoder's `state` forgets them too."""
-    parts, origin = state["parts_"], state["origin_"]
-    texts = [part.column for part in parts if isinstance(part, TextPart)]
-    if not texts:
-        return x
-    rows = judging_rows(weights)
-    some, weights, keys = x[rows], weights[rows], keys[rows]
-    targets = target_matrix(np.asarray(y)[rows], classes)
-    targets = targets if classes else standardised(targets, weights)
-    coded, others = _coded(parts), some[:, ~np.isin(origin, texts)]  # text comes after all others
-    if coded is not None:
-        fold = inner_folds(keys)
-        others = learn_means(others, coded, targets, weights, fold)(others, fold)
-    given = others, targets, weights, keys
-    gone = [k for k in texts if not text_helps(some[:, origin == k], *given)]
-    if not gone:
-        return x
-    unnamed = [f"x{k}" for k in range(state["n_features_in_"])]
-    names = state.get("feature_names_in_", state.get("column_labels_", unnamed))
-    warnings.warn(
-        f"Free text in column {', '.join(repr(str(names[k])) for k in gone)} does not help to "
-        f"predict the target, and is ignored. {KEEP}",
-        UserWarning,
-        stacklevel=caller_level(),
-    )
-    state["parts_"] = [p for p in parts if not (isinstance(p, TextPart) and p.column in gone)]
-    if not state["parts_"]:
-        raise ValueError(_NOTHING)
-    kept = ~np.isin(origin, gone)
-    state["origin_"] = origin[kept]
-    return x[:, kept]
-
-
 def _coded(parts: Sequence[Part]) -> Coded | None:
-    """The results of parts that hold codes of levels."""
-    kinds = [part for part in parts for _ in part.origin]
-    coded = {k: part.size for k, part in enumerate(kinds) if isinstance(part, CodePart)}
-    return Coded(np.array([*coded], np.intp), tuple(coded.values())) if coded else None
+    """The results of parts that hold codes of levels, or numbers of texts."""
+    ends = np.cumsum([0, *(len(part.origin) for part in parts)]).tolist()
+    coded = {k: part.size for k, part in zip(ends, parts) if isinstance(part, CodePart)}
+    texts = [
+        np.arange(k, k + part.directions.shape[1])
+        for k, part in zip(ends, parts)
+        if isinstance(part, TextPart) and part.directions.shape[1]
+    ]
+    if not (coded or texts):
+        return None
+    return Coded(np.array([*coded], np.intp), tuple(coded.values()), tuple(texts))
 
 
 def _encoded(parts: Sequence[Part], inputs: Any) -> Array:

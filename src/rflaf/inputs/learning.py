@@ -58,7 +58,7 @@ def column_parts(
         parts.append(number_part(columns, numbers, of_kind("almost number")))
     parts += [level_part(k, columns[k], one_hot_levels, codes) for k in of_kind("category")]
     found, unsure = date_parts(columns, dates)
-    texts = [text_part(k, columns[k]) for k in of_kind("text")]
+    texts = [text_part(k, columns[k], many=codes) for k in of_kind("text")]
     return [*parts, *found, *(part for part in texts if len(part.origin))], unsure
 
 

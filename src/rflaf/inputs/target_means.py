@@ -1,4 +1,4 @@
-"""Means of the target by level, in place of the codes of levels.
+"""Means of the target by level in place of the codes of levels, and predictions for text.
 
 scikit-learn's TargetEncoder is not used: it takes no weights, and it forgets the means of its folds
 after `fit_transform`, while a fit asks for the means of any row without the row's own fold.
@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf.inputs.text_ridge import TextRidge, learn_text, text_width
+
 Array = NDArray[Any]
 
 _LEAST_SHRINKAGE, _MOST_SHRINKAGE = 1.0, 1000.0  # rows of average weight
@@ -21,39 +23,69 @@ _SMALLEST = 5e-324  # positive number: targets that are 0 have no say in the uni
 
 @dataclass(frozen=True)
 class Coded:
-    """Which columns of a matrix hold codes of levels.
+    """Which columns of a matrix hold codes of levels, or numbers of texts.
 
     Attributes
     ----------
     columns : array of int
+        Those of codes.
     sizes : tuple of int
         The number of codes of each: its levels, then missing, then unknown.
+    texts : tuple of array of int
+        The columns that each column of text has become.
     """
 
     columns: NDArray[np.intp]
     sizes: tuple[int, ...]
+    texts: tuple[NDArray[np.intp], ...] = ()
+
+    @property
+    def replaced(self) -> NDArray[np.intp]:
+        """All these columns."""
+        return np.concatenate([self.columns, *self.texts])
+
+    def width(self, d: int, outputs: int) -> int:
+        """The largest number of columns, of d, once these are replaced."""
+        made = outputs * len(self.columns) + sum(text_width(at, outputs) for at in self.texts)
+        return d - len(self.replaced) + made
 
 
 @dataclass(frozen=True)
 class TargetMeans:
-    """Means of C targets by level, in place of codes.
+    """Means of C targets by level in place of codes, and predictions in place of texts.
 
     Attributes
     ----------
+    d : int
+        The number of columns of x.
     columns : array of int
-        The columns of x that hold codes.
+        Those that hold codes.
     tables : list of array, size × C
         For rows that had no part in the means: one table per column.
     of_fold : dict of int to list of array
         For rows that had: the means without the rows of their own fold, by fold.
+    texts : list of TextRidge
+        The predictions.
     """
 
+    d: int
     columns: NDArray[np.intp]
     tables: list[Array]
     of_fold: dict[int, list[Array]] = field(default_factory=dict)
+    texts: list[TextRidge] = field(default_factory=list)
+
+    @property
+    def replaced(self) -> NDArray[np.intp]:
+        """The columns of x that others take the place of."""
+        return np.concatenate([self.columns, *(text.columns for text in self.texts)])
+
+    @property
+    def outputs(self) -> int:
+        """C."""
+        return int([*self.tables, *(text.weights for text in self.texts)][0].shape[1])
 
     def __call__(self, x: Array, fold: Array | None = None) -> Array:
-        """The other columns of x in their order, then the C means of each coded column.
+        """The other columns of x in their order, then C means per coded column, then texts.
 
         Parameters
         ----------
@@ -69,25 +101,29 @@ class TargetMeans:
             rows = np.flatnonzero(fold == number)
             for found, table, code in zip(means, self.of_fold[number], codes.T):
                 found[rows] = table[code[rows]]
-        others = np.delete(x, self.columns, axis=1)
+        means += [text(x, fold) for text in self.texts]
+        others = np.delete(x, self.replaced, axis=1)
         return np.hstack([others, *means]).astype(x.dtype, copy=False)
 
-    def export(self, graph: Any, x: str, width: int) -> str:
-        """The same as part of a graph, for rows that had no part in the means; x is n × width."""
-        others = np.delete(np.arange(width), self.columns)
+    def export(self, graph: Any, x: str) -> str:
+        """The same as part of a graph, for rows that had no part in the means."""
+        others = np.delete(np.arange(self.d), self.replaced)
         parts = [graph.columns(x, others)] if len(others) else []
         for column, table in zip(self.columns, self.tables):
             parts.append(graph.rows(table, graph.cast(graph.columns(x, [column]), np.int64)))
+        parts += [text.export(graph, x) for text in self.texts]
         return str(graph.joined(parts))
 
-    def origin(self, d: int) -> NDArray[np.intp]:
-        """The column of x, of d, that each resulting column comes from."""
-        others = np.delete(np.arange(d), self.columns)
-        return np.concatenate([others, np.repeat(self.columns, self.tables[0].shape[1])])
+    @property
+    def origin(self) -> NDArray[np.intp]:
+        """The column of x that each resulting column comes from."""
+        others = np.delete(np.arange(self.d), self.replaced)
+        made = np.repeat(self.columns, self.outputs)
+        return np.concatenate([others, made, *(text.origin for text in self.texts)])
 
     def published(self) -> TargetMeans:
         """The same without the means of folds, for a finished model."""
-        return replace(self, of_fold={})
+        return replace(self, of_fold={}, texts=[text.published() for text in self.texts])
 
 
 def inner_folds(keys: Array) -> NDArray[np.intp]:
@@ -98,7 +134,7 @@ def inner_folds(keys: Array) -> NDArray[np.intp]:
 def learn_means(
     x: Array, coded: Coded, targets: Array, weights: Array, fold: Array, least: int = 1
 ) -> TargetMeans:
-    """Means of targets by level, over all rows and over all rows but those of a fold.
+    """Means of targets by level and predictions by text: of all rows, and of all but a fold's.
 
     Parameters
     ----------
@@ -122,6 +158,9 @@ def learn_means(
     that they have no bit of the fold's targets. An unknown level has the common mean, as has any
     level without rows. Without any row of positive weight the means are 0.
     """
+    texts = [learn_text(x, at, targets, weights, fold) for at in coded.texts]
+    if not coded.sizes:
+        return TargetMeans(x.shape[1], coded.columns, [], texts=texts)
     numbers, place = np.unique(fold, return_inverse=True)
     codes = x[:, coded.columns].astype(np.intp)
     order = np.argsort(place, kind="stable")
@@ -137,7 +176,8 @@ def learn_means(
         for k, number in enumerate(numbers.tolist())
     }
     parts = [part for part in sums if part.rows]
-    return TargetMeans(coded.columns, _tables(parts, empty, min(least, len(parts))), of_fold)
+    tables = _tables(parts, empty, min(least, len(parts)))
+    return TargetMeans(x.shape[1], coded.columns, tables, of_fold, texts)
 
 
 @dataclass(frozen=True)

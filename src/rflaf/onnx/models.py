@@ -60,11 +60,11 @@ def _readout(graph: Graph) -> Callable[..., str]:
 
 def _add_std(graph: Graph, model: RFLAFRegressor, x: str) -> str:
     """The standard deviation of a new observation, n × C: `RFLAFRegressor.predict_std`."""
-    outside, width, readout = model.outside_, _width(model), _readout(graph)
-    x = graph.finite(x, width)
+    outside, readout = model.outside_, _readout(graph)
+    x = graph.finite(x, _width(model))
     near = graph.add("Min", graph.add("Max", x, outside.seen[0]), outside.seen[1])
-    std = model.spread_.export(graph, near, width, readout)
-    doubt = outside.export_doubt(graph, model.members_, x, near, width, readout)
+    std = model.spread_.export(graph, near, readout)
+    doubt = outside.export_doubt(graph, model.members_, x, near, readout)
     return graph.add("Sqrt", graph.add("Add", graph.add("Mul", std, std), doubt))
 
 

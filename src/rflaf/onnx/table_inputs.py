@@ -83,8 +83,7 @@ def add_columns(graph: Graph, encoder: ColumnEncoder) -> str:
         else:
             parts.append(_add_dates(graph, part, tensors))
     x = graph.joined(parts)
-    width = sum(len(part.origin) for part in encoder.parts_)
-    return x if encoder.means_ is None else encoder.means_.export(graph, x, width)
+    return x if encoder.means_ is None else encoder.means_.export(graph, x)
 
 
 def _add_codes(graph: Graph, levels: list[str], x: str) -> str:
