@@ -75,15 +75,10 @@ def times(phi: Array, v: Array) -> Float64:
     return np.asarray(phi, np.float64) @ np.asarray(v, np.float64)
 
 
-def transposed_times(phi: Array, g: Array) -> Float64:
-    """Phi' g."""
-    return times(np.transpose(phi), g)
-
-
 def slopes(phi: Array, v: Array, loss: Loss) -> tuple[float, Float64]:
     """The loss of the scores Phi V, and its gradient for V."""
     total, gradient = loss(times(phi, v), slice(0, len(phi)))
-    return total, transposed_times(phi, gradient)
+    return total, times(np.transpose(phi), gradient)
 
 
 # ---- held_out -----------------------------------------------------------------------------------
