@@ -81,16 +81,17 @@ class FeatureBlocks:
 
 @dataclass(frozen=True)
 class SumParts:
-    """The sums over blocks of what a function makes of them for output weights v."""
+    """The sums over blocks, of these shapes, of what a function makes of them for weights v."""
 
     of_part: Callable[[Part, Loss, Float64], Any]
+    shapes: tuple[tuple[int, ...], ...]
     blocks: FeatureBlocks
     loss: Loss
     v: Float64
 
     def __call__(self, blocks: Iterable[Block]) -> Any:
         found = (self.of_part(part, self.loss, self.v) for part in self.blocks(blocks))
-        return reduce(add_results, found, None)
+        return reduce(add_results, found, tuple(map(np.zeros, self.shapes)))
 
 
 def slopes_of(part: Part, loss: Loss, v: Float64) -> tuple[float, Float64, float]:
@@ -136,17 +137,19 @@ class Objective:
     ) -> None:
         self.features, self.parts, self.loss, self.known = features, parts, loss, known
 
-    def total(self, of_part: Callable[[Part, Loss, Float64], Any], v: Float64) -> Any:
-        """What a function makes of all rows for output weights v, added up."""
-        results = (
-            part.reduce(SumParts(of_part, FeatureBlocks(self.features, part.kept), self.loss, v))
-            for part in self.parts
-        )
+    def total(
+        self, of_part: Callable[[Part, Loss, Float64], Any], v: Float64, *shapes: tuple[int, ...]
+    ) -> Any:
+        """What a function makes of all rows for output weights v: sums of these shapes."""
+        results = []
+        for part in self.parts:
+            blocks = FeatureBlocks(self.features, part.kept)
+            results.append(part.reduce(SumParts(of_part, shapes, blocks, self.loss, v)))
         return reduce(add_results, results)
 
     def value(self, v: Float64, alpha: float = 0.0) -> tuple[float, Float64]:
         """The loss and its gradient, with the penalty."""
-        total, by_v, weight = self.total(slopes_of, v)
+        total, by_v, weight = self.total(slopes_of, v, (), v.shape, ())
         if self.known is not None:
             pull = self.known.gram @ v
             total += float(np.sum(v * pull) - 2 * np.sum(v * self.known.moment))
@@ -160,7 +163,7 @@ class Objective:
 
     def curvature(self, v: Float64) -> Float64:
         """The mean of the loss's curvature times phi phi'."""
-        total, weight = self.total(curvature_of, v)
+        total, weight = self.total(curvature_of, v, (len(v), len(v)), ())
         if self.known is not None:
             total, weight = total + 2 * self.known.gram, weight + self.known.weight
         total = total / weight
@@ -172,7 +175,7 @@ class Objective:
 
     def mean_loss(self, v: Float64) -> tuple[float, float]:
         """The loss without a penalty, and the weight of the rows."""
-        total, weight = self.total(loss_of, v)
+        total, weight = self.total(loss_of, v, (), ())
         return float(total / weight), float(weight)
 
     def start(self, constant: Float64) -> Float64:
