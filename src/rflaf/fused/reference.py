@@ -25,23 +25,15 @@ if TYPE_CHECKING:
 # ---- cpu ----------------------------------------------------------------------------------------
 
 
-def apply(sigma: Sigma, z: Array, out: Array | None = None) -> Array:
+def apply(sigma: Sigma, z: Array) -> Array:
     """sigma(z), for an array of any shape."""
-    values = sigma.basis.combine(sigma.coefficients, np.asarray(z, np.float64))
-    if out is None:
-        return values
-    out[...] = values
-    return out
+    return sigma.basis.combine(sigma.coefficients, np.asarray(z, np.float64))
 
 
-def slope(sigma: Sigma, z: Array, upstream: Upstream, out: Array | None = None) -> Array:
+def slope(sigma: Sigma, z: Array, upstream: Upstream) -> Array:
     """sigma'(z) times the upstream matrix, element by element: the gradient in z."""
     slopes = sigma.basis.combine(sigma.coefficients, np.asarray(z, np.float64), 1)
-    values = slopes * dense_upstream(upstream)
-    if out is None:
-        return values
-    out[...] = values
-    return out
+    return np.asarray(slopes * dense_upstream(upstream))
 
 
 def predict(sigma: Sigma, z: Array, v: Array) -> Array:
