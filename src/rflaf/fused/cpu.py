@@ -139,8 +139,10 @@ class Readout:
         """sigma(X W) V, n × C, for dense or sparse X or one in bins, always the same bins."""
         if isinstance(x, binned.BinnedMatrix):
             return self._of_bins(x)
-        x = x.tocsr() if sparse.issparse(x) else _as_matrix(x, "x")
-        dtype = _float_type(x.dtype)
+        dtype = self._w.dtype
+        if type(x) is not np.ndarray or x.dtype != dtype or not x.flags.aligned:
+            x = x.tocsr() if sparse.issparse(x) else _as_matrix(x, "x")
+            dtype = _float_type(x.dtype)
         if dtype != self._w.dtype:
             return Readout(self._sigma, self._w.astype(dtype), self._v)(x)
         out = np.zeros((x.shape[0], len(self._right)), dtype)
@@ -164,7 +166,10 @@ class Readout:
             predict_inputs_rows(blas, *place, *self._rows, out[rows], rows.stop - rows.start)
 
         shape = -(-len(x) // ROWS), ROWS * self._w.shape[1]
-        for_all_rows(task, shape, max(_CHUNK, _FEWEST_ROWS * self._w.shape[1]))
+        if shape[0] * shape[1] <= _CHUNK:  # to ask for helpers would take longer
+            task(slice(0, shape[0]))
+        else:
+            for_all_rows(task, shape, max(_CHUNK, _FEWEST_ROWS * self._w.shape[1]))
 
     def _of_bins(self, x: binned.BinnedMatrix) -> Array:
         if self._tables is None:
