@@ -54,47 +54,26 @@ from rflaf.runtime.files import write_whole
 from rflaf.solvers import NormalEquations
 from rflaf.tabular.model import TableModel
 
-_FORMAT = 5  # 1: before losses; 2: distributions of errors; 4: local models; 5: several metrics
+_FORMAT = 6  # 2: distributions of errors; 4: local models; 5: several metrics; 6: text by members
 _MARK = b"rflaf model"
 _COMMENT = re.compile(rb"rflaf model format=(\d+) version=(\S+) sha256=([0-9a-f]{64})")
 
+# Every model of ours is one of these kinds, and has one of these types in it
+_MODEL_TYPES = (Activation, RFLAFClassifier, RFLAFRegressor, RandomFeatures, TableModel)
+_KINDS = (Activation, BaseEstimator, TableModel)
 # By name, never by package: a module's name lets in whatever that module happens to import, and
 # skops calls what it is told to construct (scikit-learn's test helpers import `check_output`).
 _OWN_TYPES: tuple[type, ...] = (
-    Activation,
-    Axis,
-    CodePart,
-    ColumnEncoder,
-    Continued,
-    DatePart,
-    Fit,
-    FittedLayer,
-    Local,
-    Fixed,
-    Folds,
-    *FORMS.values(),
+    *_MODEL_TYPES,
+    *(Fit, Folds, FittedLayer, Member, Local, Outside, Monotone, Axis, Spread, ErrorShape),
+    *(Online, PartialState, NormalEquations),
+    *(ColumnEncoder, NumberPart, LevelPart, CodePart, DatePart, TextPart, TextRidge),
+    TargetMeans,
+    *(Bins, RankCurves, *FORMS.values()),
+    *(Continued, Fixed),
     *(kind for kind in LEARNABLE_BASES.values() if isinstance(kind, type)),
     Logistic,
     *LOSSES.values(),
-    LevelPart,
-    Member,
-    Monotone,
-    ErrorShape,
-    Spread,
-    NormalEquations,
-    NumberPart,
-    Online,
-    Outside,
-    PartialState,
-    RankCurves,
-    RFLAFClassifier,
-    RFLAFRegressor,
-    RandomFeatures,
-    Bins,
-    TableModel,
-    TargetMeans,
-    TextPart,
-    TextRidge,
 )
 _OWN_NAMES = {f"{own.__module__}.{own.__qualname__}": own for own in _OWN_TYPES}
 # skops fills in the attributes of all others; their constructors may take any amount of memory
@@ -113,9 +92,6 @@ TRUSTED = {
     "sklearn.model_selection._split.StratifiedKFold",
     "sklearn.utils._bunch.Bunch",
 }
-# Every model of ours is one of these kinds, and has one of these types in it
-_MODEL_TYPES = (Activation, RFLAFClassifier, RFLAFRegressor, RandomFeatures, TableModel)
-_KINDS = (Activation, BaseEstimator, TableModel)
 _MODELS = {name for name, own in _OWN_NAMES.items() if own in _MODEL_TYPES}
 # What skops, NumPy and zipfile raise for what they can neither write nor read. Anything else is not
 # about the model or the file, and is passed on: what a signal handler raises, too little memory.
@@ -323,12 +299,7 @@ def _signed(data: bytes) -> bytes:
     """The zip file with the comment; a zip ends with its comment's length, and the comment."""
     body = data[:-2]
     digest = hashlib.sha256(body).hexdigest()
-    comment = b"%s format=%d version=%s sha256=%s" % (
-        _MARK,
-        _FORMAT,
-        __version__.encode(),
-        digest.encode(),
-    )
+    comment = _MARK + f" format={_FORMAT} version={__version__} sha256={digest}".encode()
     return body + struct.pack("<H", len(comment)) + comment
 
 

@@ -184,6 +184,7 @@ def test_two_runs_are_the_same_bits_whatever_the_threads(basis, rng, monkeypatch
                 fused.adjoint(sigma, z, g),
                 fused.predict(sigma, z, v),
                 fused.predict_inputs(sigma, x, 0.1 * w, v),
+                fused.predict_inputs(sigma, x[:, :10], 0.1 * w[:10, :60], v[:60]),
             ]
         )
     for other in results[1:]:

@@ -104,15 +104,12 @@ class DaskMixin(BaseEstimator):
             check.dtype = np.dtype(np.float32)
         return check, PartitionRows.of(self.client, found, check)
 
-    def _is_lazy(self, X: Any) -> bool:
-        """Whether a prediction for X is a Dask array."""
-        if is_dask(X):
-            check_is_fitted(self)
-            return True
-        return False
-
-    def _lazily(self, X: Any, method: str, dtype: Any, width: int | None = None) -> Any:
-        """A Dask array of what a method of the model gives; `width` None: a number per row."""
+    def _lazily(self, method: str, X: Any) -> Any:
+        """What a method gives: for a Dask collection a Dask array, not yet computed."""
+        if not is_dask(X):
+            return getattr(super(), method)(X)
+        check_is_fitted(self)
+        dtype, width = self._kind_of(method)
         found = partition(X)
         model = dask.delayed(self.to_local(), pure=False, traverse=False)
         run = dask.delayed(predict_rows, pure=False)
@@ -126,6 +123,10 @@ class DaskMixin(BaseEstimator):
             for part, count in zip(found.parts, rows)
         ]
         return da.concatenate(pieces, allow_unknown_chunksizes=True)
+
+    def _kind_of(self, method: str) -> tuple[Any, int | None]:
+        """The dtype of what a method gives, and its width; None: a number per row."""
+        raise NotImplementedError
 
 
 class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
@@ -157,7 +158,8 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
 
     def predict_dist(self, X: Any) -> Distribution:
         """As RFLAFRegressor, for plain arrays; quantiles and intervals come from it."""
-        if self._is_lazy(X):
+        if is_dask(X):
+            check_is_fitted(self)
             raise TypeError(
                 "Distributions, quantiles and intervals take arrays in memory. Got a Dask "
                 "collection: call the model that 'to_local' returns on its partitions."
@@ -169,23 +171,16 @@ class DaskRFLAFRegressor(DaskMixin, RFLAFRegressor):
 
         With `return_std`, also the standard deviation of a new observation at each row.
         """
-        if not self._is_lazy(X):
-            return super().predict(X, return_std)
-        prediction = self._lazily(X, "predict", self.dtype_, self._width)
-        if not return_std:
-            return prediction
-        return prediction, self.predict_std(X)
+        prediction = self._lazily("predict", X)
+        return (prediction, self.predict_std(X)) if return_std else prediction
 
     def predict_std(self, X: Any) -> Any:
         """Standard deviations as a Dask array; for plain arrays as RFLAFRegressor."""
-        if not self._is_lazy(X):
-            return super().predict_std(X)
-        return self._lazily(X, "predict_std", self.dtype_, self._width)
+        return self._lazily("predict_std", X)
 
-    @property
-    def _width(self) -> int | None:
-        """Of predictions; None: a number per row."""
-        return None if self.output_weights_.ndim == 1 else self.output_weights_.shape[1]
+    def _kind_of(self, method: str) -> tuple[Any, int | None]:
+        several = self.output_weights_.ndim == 2
+        return self.dtype_, self.output_weights_.shape[1] if several else None
 
 
 class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
@@ -205,28 +200,25 @@ class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
 
     def predict(self, X: Any) -> Any:
         """Classes as a Dask array, not yet computed; for plain arrays as RFLAFClassifier."""
-        if not self._is_lazy(X):
-            return super().predict(X)
-        return self._lazily(X, "predict", self.classes_.dtype)
+        return self._lazily("predict", X)
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities as a Dask array, not yet computed."""
-        if not self._is_lazy(X):
-            return super().predict_proba(X)
-        return self._lazily(X, "predict_proba", np.float64, len(self.classes_))
+        return self._lazily("predict_proba", X)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of the probabilities as a Dask array, not yet computed."""
-        if not self._is_lazy(X):
-            return super().predict_log_proba(X)
-        return self._lazily(X, "predict_log_proba", np.float64, len(self.classes_))
+        return self._lazily("predict_log_proba", X)
 
     def decision_function(self, X: Any) -> Any:
         """Scores of the classes as a Dask array, not yet computed."""
-        if not self._is_lazy(X):
-            return super().decision_function(X)
-        width = None if len(self.classes_) == 2 else len(self.classes_)
-        return self._lazily(X, "decision_function", np.float64, width)
+        return self._lazily("decision_function", X)
+
+    def _kind_of(self, method: str) -> tuple[Any, int | None]:
+        count = len(self.classes_)
+        if method == "predict":
+            return self.classes_.dtype, None
+        return np.float64, None if method == "decision_function" and count == 2 else count
 
 
 def predict_rows(model: Any, X: Any, method: str) -> Any:

@@ -152,9 +152,10 @@ class Outside:
         mean = export_mixed(graph, members, inner, readout)
         more = np.negative(self.usual**2)
         for member in members:
-            alone = replace(member, weight=1.0)
-            apart = graph.add("Sub", export_mixed(graph, [alone], inner, readout), mean)
-            part = graph.add("Mul", graph.add("Mul", apart, apart), np.float64(member.weight))
+            weight = np.float64(member.weight)
+            alone = graph.add("Div", export_mixed(graph, [member], inner, readout), weight)
+            apart = graph.add("Sub", alone, mean)
+            part = graph.add("Mul", graph.add("Mul", apart, apart), weight)
             more = graph.add("Add", part, more)
         pairs = (near, x), (x, near)
         apart = [graph.add("Div", graph.add("Sub", *pair), self.unit) for pair in pairs]

@@ -19,7 +19,7 @@ from rflaf.fused.gradients import (
 from rflaf.fused.held_out import Gradients, HeldOut, HeldOutRows
 from rflaf.fused.part_models import PartModels, part_scores, part_slopes
 from rflaf.fused.powers import adjoint_powers, evaluate_powers
-from rflaf.fused.products import interpolated, quotients, slopes, times, transposed_times
+from rflaf.fused.products import interpolated, quotients, slopes, times
 from rflaf.fused.spline_sums import combine_splines, spline_gradients
 from rflaf.fused.table import (
     DEFAULT_TOL,
@@ -75,5 +75,4 @@ __all__ = [
     "tables_frame",
     "thread_count",
     "times",
-    "transposed_times",
 ]

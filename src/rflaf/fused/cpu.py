@@ -73,14 +73,14 @@ def slope(sigma: Sigma, z: Any, upstream: Upstream, out: Array | None = None) ->
 
         for_each(task, split_rows(z.shape, _CHUNK))
     else:
-        from rflaf.fused.jit import slope_rows
+        from rflaf.fused.jit import backward_rows
 
         source, target = Chunks(z), Chunks(result, writeable=True)
         table = sigma.in_dtype(z.dtype)
 
         def task(rows: slice) -> None:
-            n = rows.stop - rows.start
-            slope_rows(*source[rows], z.shape[1], *table, *g_rows[rows], *target[rows], n)
+            given = *source[rows], z.shape[1], *table, *g_rows[rows]
+            backward_rows(*given, None, None, *target[rows], rows.stop - rows.start)
 
         for_all_rows(task, z.shape, _CHUNK)
     return result
@@ -108,34 +108,14 @@ def predict(sigma: Sigma, z: Any, v: Any) -> Array:
 
 def predict_inputs(sigma: Sigma, x: Any, w: Any, v: Any) -> Array:
     """sigma(X W) V from the inputs, which may be sparse, without storing X W."""
-    x = x.tocsr() if sparse.issparse(x) else _as_matrix(x, "x")
-    dtype = _float_type(x.dtype)
-    w = np.ascontiguousarray(w, dtype)
+    x = x if sparse.issparse(x) else _as_matrix(x, "x")
+    w = np.asarray(w, _float_type(x.dtype))
     if w.ndim != 2 or w.shape[0] != x.shape[1]:
         raise ValueError(
             f"'w' must have {x.shape[1]} rows, one for each column of 'x'. Got shape {w.shape}."
         )
-    shape = x.shape[0], w.shape[1]
-    v, right, out = _prepare_outputs(v, shape, dtype)
-    small = x.shape[1] <= _FUSED_INPUTS and 0 < right.shape[0] <= _FUSED_OUTPUTS
-    if isinstance(sigma, Table) and small and not sparse.issparse(x):
-        from rflaf.fused.jit_predict import predict_inputs_rows
-
-        source, table, v_rows, w_rows = Chunks(x), sigma.in_dtype(dtype), flat(right), flat(w)
-        blas = addresses(dtype)
-
-        def task(rows: slice) -> None:
-            n = rows.stop - rows.start
-            x_rows, stride = source[rows]
-            place = x_rows, stride, w.shape[0], w_rows, w.shape[1]
-            predict_inputs_rows(blas, *place, *table, v_rows, out[rows], n)
-
-        for_all_rows(task, shape, max(_CHUNK, _FEWEST_ROWS * shape[1]))
-    else:
-        for rows in split_rows(shape, _PRODUCT_BLOCK):
-            z = np.asarray(x[rows] @ w, dtype)
-            np.matmul(apply(sigma, z, out=z), right.T, out=out[rows])
-    return out[:, 0] if v.ndim == 1 else out
+    out = Readout(sigma, w, v)(x)
+    return out[:, 0] if np.ndim(v) == 1 else out
 
 
 class Readout:
@@ -147,28 +127,49 @@ class Readout:
     def __init__(self, sigma: Sigma, w: Array, v: Array) -> None:
         self._sigma, self._v = sigma, v
         self._w = np.ascontiguousarray(w, _float_type(w.dtype))
-        _, right, _ = _prepare_outputs(v, (0, w.shape[1]), self._w.dtype)
+        _, self._right, _ = _prepare_outputs(v, (0, w.shape[1]), self._w.dtype)
         self._rows: tuple[Any, ...] = ()
-        if isinstance(sigma, Table) and w.shape[0] <= _FUSED_INPUTS:
+        small = w.shape[0] <= _FUSED_INPUTS and 0 < len(self._right) <= _FUSED_OUTPUTS
+        if isinstance(sigma, Table) and small:
             table = sigma.in_dtype(self._w.dtype)
-            self._rows = flat(self._w), w.shape[1], *table, flat(right)
-        self._outputs = right.shape[0]
-        self._few = _CHUNK // max(w.shape[1], 1)
+            self._rows = flat(self._w), w.shape[1], *table, flat(self._right)
         self._tables: binned.BinTables | None = None
 
     def __call__(self, x: Any) -> Array:
         """sigma(X W) V, n × C, for dense or sparse X or one in bins, always the same bins."""
         if isinstance(x, binned.BinnedMatrix):
             return self._of_bins(x)
-        few = self._rows and 0 < self._outputs <= _FUSED_OUTPUTS and x.shape[0] <= self._few
-        if not few or type(x) is not np.ndarray or x.dtype != self._w.dtype or not x.flags.carray:
-            return predict_inputs(self._sigma, x, self._w, self._v)
-        from rflaf.fused.jit_predict import predict_inputs_rows
-
-        out = np.zeros((x.shape[0], self._outputs), x.dtype)
-        place = flat(x), x.shape[1], x.shape[1]
-        predict_inputs_rows(addresses(x.dtype), *place, *self._rows, out, x.shape[0])
+        dtype = self._w.dtype
+        if type(x) is not np.ndarray or x.dtype != dtype or not x.flags.aligned:
+            x = x.tocsr() if sparse.issparse(x) else _as_matrix(x, "x")
+            dtype = _float_type(x.dtype)
+        if dtype != self._w.dtype:
+            return Readout(self._sigma, self._w.astype(dtype), self._v)(x)
+        out = np.zeros((x.shape[0], len(self._right)), dtype)
+        if self._rows and not sparse.issparse(x):
+            self._fill(x, out)
+        else:
+            for rows in split_rows((len(out), self._w.shape[1]), _PRODUCT_BLOCK):
+                z = np.asarray(x[rows] @ self._w, dtype)
+                np.matmul(apply(self._sigma, z, out=z), self._right.T, out=out[rows])
         return out
+
+    def _fill(self, x: Array, out: Array) -> None:
+        """The kernel's result for all rows; threads have whole tiles of it."""
+        from rflaf.fused.jit_predict import ROWS, predict_inputs_rows
+
+        source, blas = Chunks(x), addresses(x.dtype)
+
+        def task(tiles: slice) -> None:
+            rows = slice(tiles.start * ROWS, min(tiles.stop * ROWS, len(x)))
+            place = *source[rows], x.shape[1]
+            predict_inputs_rows(blas, *place, *self._rows, out[rows], rows.stop - rows.start)
+
+        shape = -(-len(x) // ROWS), ROWS * self._w.shape[1]
+        if shape[0] * shape[1] <= _CHUNK:  # to ask for helpers would take longer
+            task(slice(0, shape[0]))
+        else:
+            for_all_rows(task, shape, max(_CHUNK, _FEWEST_ROWS * self._w.shape[1]))
 
     def _of_bins(self, x: binned.BinnedMatrix) -> Array:
         if self._tables is None:
@@ -202,16 +203,16 @@ def adjoint(sigma: Sigma, z: Any, upstream: Upstream) -> Float64:
             parallel(task, len(ranges))
         return np.asarray(gradients.sum(axis=0))
 
-    from rflaf.fused.jit import spread_rows
+    from rflaf.fused.jit import backward_rows
 
-    source, frame = Chunks(z), sigma.in_dtype(z.dtype)[1]
+    source, table = Chunks(z), sigma.in_dtype(z.dtype)
     moments = np.zeros((len(ranges), sigma.layout.n_cells + 1, 4))
     tails = np.zeros((len(ranges), 2 if sigma.basis.tail == "linear" else 0))
 
     def add(k: int) -> None:
         rows = ranges[k]
-        given = *source[rows], z.shape[1], frame, *g_rows[rows]
-        spread_rows(*given, moments[k], tails[k], rows.stop - rows.start)
+        given = *source[rows], z.shape[1], *table, *g_rows[rows]
+        backward_rows(*given, moments[k], tails[k], None, 0, rows.stop - rows.start)
 
     parallel(add, len(ranges))
     return sigma.layout.pull_back(moments.sum(axis=0), tails.sum(axis=0))

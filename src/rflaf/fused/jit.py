@@ -91,55 +91,28 @@ def apply_rows(z, stride, width, cells, frame, out, out_stride, n):
 
 
 @compiled
-def slope_rows(
-    z, stride, width, cells, frame, dense, dense_stride, left, right, out, out_stride, n
-):
-    f = unpacked(frame)
-    g = zeros(TILE, z.dtype)
-    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
-    for r in range(n):
-        for j in range(0, width, TILE):
-            count = min(TILE, width - j)
-            upstream_run(dense, r * dense_stride + j, left, r, right, width, j, count, g)
-            i = r * stride + j
-            locate_run(z, i, count, f, None, 0, rows, t)
-            slope_run(z, i, rows, t, count, cells, f, g, out, r * out_stride + j)
+def backward_rows(
+    z, stride, width, cells, frame, dense, dense_stride, left, right, moments, tails, out,
+    out_stride, n,
+):  # fmt: skip
+    """Add the sums of g, gt, gt², gt³ over the cells to `moments`, and those of tails to `tails`.
 
-
-@compiled
-def spread_rows(z, stride, width, frame, dense, dense_stride, left, right, moments, tails, n):
-    """Add the sums of g, gt, gt², gt³ over the cells to `moments`, those of tails to `tails`."""
-    f = unpacked(frame)
-    g = zeros(TILE, z.dtype)
-    rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
-    for r in range(n):
-        for j in range(0, width, TILE):
-            count = min(TILE, width - j)
-            upstream_run(dense, r * dense_stride + j, left, r, right, width, j, count, g)
-            i = r * stride + j
-            locate_run(z, i, count, f, None, 0, rows, t)
-            spread_run(rows, t, count, g, 0, moments)
-            tail_sums(z, i, count, f, g, tails)
-
-
-@internal
-def backward_rows(z, width, cells, frame, left, right, sums, tails, n):
-    """`slope_rows` and `spread_rows` in one; g sigma'(z) takes the place of z.
-
-    The upstream matrix g is `left` times `right`. `sums` has `COPIES` of each row of four, in z's
-    precision.
+    g sigma'(z) goes to `out`, which may be z. There is a kernel without the sums, for moments of
+    None, and one without the slopes, for an `out` of None.
     """
     f = unpacked(frame)
     g = zeros(TILE, z.dtype)
     rows, t = zeros(TILE, np.int32), zeros(TILE, z.dtype)
     for r in range(n):
         for j in range(0, width, TILE):
-            count, i = min(TILE, width - j), r * width + j
-            upstream_run(None, 0, left, r, right, width, j, count, g)
+            count, i = min(TILE, width - j), r * stride + j
+            upstream_run(dense, r * dense_stride + j, left, r, right, width, j, count, g)
             locate_run(z, i, count, f, None, 0, rows, t)
-            spread_run(rows, t, count, g, 0, sums)
-            tail_sums(z, i, count, f, g, tails)
-            slope_run(z, i, rows, t, count, cells, f, g, z, i)
+            if moments is not None:
+                spread_run(rows, t, count, g, 0, moments)
+                tail_sums(z, i, count, f, g, tails)
+            if out is not None:
+                slope_run(z, i, rows, t, count, cells, f, g, out, r * out_stride + j)
 
 
 @compiled

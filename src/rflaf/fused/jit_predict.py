@@ -10,9 +10,9 @@ from rflaf.fused.jit_memory import clear, zeros
 from rflaf.fused.jit_vectors import continue_tails, evaluate_run, locate_run, unpacked
 
 # Rows of every product, the last one's filled up with zeros: BLAS may round by the number of rows,
-# and a prediction must not depend on the rows beside it. With up to 32 inputs OpenBLAS wakes no
-# threads of its own for so few.
-_ROWS = 16
+# and by a row's place among more than 8 of them: kernels for AVX2 take 12, then the rest. With up
+# to 32 inputs OpenBLAS wakes no threads of its own for so few.
+ROWS = 8
 
 
 @compiled
@@ -20,11 +20,11 @@ def predict_inputs_rows(blas, x, stride, d, w, width, cells, frame, right, out, 
     """sigma(X W) V for rows of X that are `stride` apart; V is `right`, C × M."""
     f = unpacked(frame)
     outputs = out.shape[1]
-    block, z = zeros(_ROWS * d, x.dtype), zeros(_ROWS * TILE, x.dtype)
+    block, z = zeros(ROWS * d, x.dtype), zeros(ROWS * TILE, x.dtype)
     scratch, rows, t = zeros(TILE, x.dtype), zeros(TILE, np.int32), zeros(TILE, x.dtype)
-    total = zeros(_ROWS * outputs, np.float64)
-    for start in range(0, n, _ROWS):
-        some = min(_ROWS, n - start)
+    total = zeros(ROWS * outputs, np.float64)
+    for start in range(0, n, ROWS):
+        some = min(ROWS, n - start)
         clear(block)
         for r in range(some):
             for c in range(d):
@@ -32,7 +32,7 @@ def predict_inputs_rows(blas, x, stride, d, w, width, cells, frame, right, out, 
         clear(total)
         for j in range(0, width, TILE):
             count = min(TILE, width - j)
-            tile_of_product(blas, block, d, _ROWS, d, w[j:], width, count, z, TILE)
+            tile_of_product(blas, block, d, ROWS, d, w[j:], width, count, z, TILE)
             for r in range(some):
                 locate_run(z, r * TILE, count, f, None, 0, rows, t)
                 evaluate_run(rows, t, count, cells, scratch, 0, None, 0)

@@ -255,7 +255,8 @@ def add_cell_sums(z, m, cells, frame, left, right, own, moments, tails):
         rows = min(step, n - start)
         part, factors = z[start * m :], left[start * rank :]
         clear(own)
-        backward_rows(part, m, cells, frame, factors, right, own, tails, rows)
+        upstream, sums = (None, 0, factors, right), (own, tails)
+        backward_rows(part, m, m, cells, frame, *upstream, *sums, part, m, rows)
         for cell in range(moments.shape[0]):
             for k in range(4):
                 for copy in range(COPIES):

@@ -33,24 +33,14 @@ def times(phi: Array, v: Any) -> Float64:
     return out
 
 
-def transposed_times(phi: Array, g: Any) -> Float64:
-    """Phi' g, M × C, for g of n × C."""
-    phi = _features(phi)
-    g = _checked("g", g, len(phi))
-    ranges = split_rows(phi.shape, _RANGE)
-
-    def add(k: int, sums: Float64) -> None:
-        _add(phi[ranges[k]], g[ranges[k]], sums)
-
-    return _total(add, len(ranges), (g.shape[1], phi.shape[1]))
-
-
 def slopes(phi: Array, v: Any, loss: Loss) -> tuple[float, Float64]:
     """The loss of the scores Phi V summed over all rows, and its gradient for V, M × C.
 
     `loss(scores, rows)` gets the scores of a range of rows, n × C, and the slice of these rows. It
     returns their loss and its gradient for the scores. Several threads call it at once.
     """
+    from rflaf.fused.jit_products import add_transposed
+
     phi, right = _as_rows(phi, v)
     ranges = split_rows(phi.shape, _RANGE)
     totals = [0.0] * len(ranges)
@@ -60,7 +50,10 @@ def slopes(phi: Array, v: Any, loss: Loss) -> tuple[float, Float64]:
         scores = np.zeros((rows.stop - rows.start, len(right)))
         _fill(phi[rows], right, scores)
         totals[k], gradient = loss(scores, rows)
-        _add(phi[rows], _checked("gradient", gradient, *scores.shape), sums)
+        given = _checked("gradient", gradient, *scores.shape)
+        if sums.size:
+            place = flat(phi[rows]), phi.shape[1], flat(given), len(right)
+            add_transposed(addresses(phi.dtype), *place, flat(sums, True))
 
     by_v = _total(add, len(ranges), right.shape)
     return float(sum(totals)), by_v
@@ -111,14 +104,6 @@ def _fill(phi: Array, right: Array, out: Float64) -> None:
         times_rows(addresses(phi.dtype), *given, flat(out, True))
 
 
-def _add(phi: Array, g: Float64, sums: Float64) -> None:
-    from rflaf.fused.jit_products import add_transposed
-
-    outputs, width = sums.shape
-    if sums.size:
-        add_transposed(addresses(phi.dtype), flat(phi), width, flat(g), outputs, flat(sums, True))
-
-
 def _total(add: Callable[[int, Float64], None], n_ranges: int, shape: tuple[int, ...]) -> Float64:
     """The sum, transposed, of what `add` adds for every range.
 
@@ -138,11 +123,6 @@ def _total(add: Callable[[int, Float64], None], n_ranges: int, shape: tuple[int,
 
 def _as_rows(phi: Array, v: Any) -> tuple[Array, Array]:
     """The features, and V transposed, in their precision."""
-    phi = _features(phi)
-    return phi, np.ascontiguousarray(_checked("v", v, phi.shape[1]).T, phi.dtype)
-
-
-def _features(phi: Array) -> Array:
     phi = np.asarray(phi)
     known = phi.dtype in (np.float32, np.float64)
     if phi.ndim != 2 or not known or not phi.flags.c_contiguous:
@@ -150,7 +130,7 @@ def _features(phi: Array) -> Array:
             "'phi' must be a contiguous matrix of float32 or float64. "
             f"Got shape {phi.shape}, dtype {phi.dtype}."
         )
-    return phi
+    return phi, np.ascontiguousarray(_checked("v", v, phi.shape[1]).T, phi.dtype)
 
 
 def _checked(name: str, matrix: Any, rows: int, columns: int | None = None) -> Float64:

@@ -26,23 +26,15 @@ if TYPE_CHECKING:
 # ---- cpu ----------------------------------------------------------------------------------------
 
 
-def apply(sigma: Sigma, z: Array, out: Array | None = None) -> Array:
+def apply(sigma: Sigma, z: Array) -> Array:
     """sigma(z), for an array of any shape."""
-    values = sigma.basis.combine(sigma.coefficients, np.asarray(z, np.float64))
-    if out is None:
-        return values
-    out[...] = values
-    return out
+    return sigma.basis.combine(sigma.coefficients, np.asarray(z, np.float64))
 
 
-def slope(sigma: Sigma, z: Array, upstream: Upstream, out: Array | None = None) -> Array:
+def slope(sigma: Sigma, z: Array, upstream: Upstream) -> Array:
     """sigma'(z) times the upstream matrix, element by element: the gradient in z."""
     slopes = sigma.basis.combine(sigma.coefficients, np.asarray(z, np.float64), 1)
-    values = slopes * dense_upstream(upstream)
-    if out is None:
-        return values
-    out[...] = values
-    return out
+    return np.asarray(slopes * dense_upstream(upstream))
 
 
 def predict(sigma: Sigma, z: Array, v: Array) -> Array:
@@ -76,15 +68,10 @@ def times(phi: Array, v: Array) -> Float64:
     return np.asarray(phi, np.float64) @ np.asarray(v, np.float64)
 
 
-def transposed_times(phi: Array, g: Array) -> Float64:
-    """Phi' g."""
-    return times(np.transpose(phi), g)
-
-
 def slopes(phi: Array, v: Array, loss: Loss) -> tuple[float, Float64]:
     """The loss of the scores Phi V, and its gradient for V."""
     total, gradient = loss(times(phi, v), slice(0, len(phi)))
-    return total, transposed_times(phi, gradient)
+    return total, times(np.transpose(phi), gradient)
 
 
 def quotients(here: Sequence[Array], there: Sequence[Array], near: float) -> Float64:

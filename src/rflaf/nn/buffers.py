@@ -8,32 +8,26 @@ of references says when an array may be handed out again.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
-from collections import OrderedDict
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 _SMALLEST = 1 << 16  # bytes; the C library keeps what is smaller itself
 _MOST = 1 << 28  # bytes that are kept
-_ALIGNMENT = 64
 _KEPT_ALONE = 2  # references to an array that nobody has: the list's, and that of the question
 
 _lock = threading.Lock()
-_kept: OrderedDict[int, list[Any]] = OrderedDict()  # arrays by size, the last used size last
-_bytes = 0
+_kept: list[Any] = []  # arrays of bytes, the last used last
 
 
 def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """As `torch.empty` on the CPU, in memory that may have served before."""
-    count = 1
-    for length in shape:
-        count *= length
-    size = count * dtype.itemsize
+    size = math.prod(shape) * dtype.itemsize
     if not _SMALLEST <= size <= _MOST:
         return torch.empty(shape, dtype=dtype)
     with _lock:
@@ -42,34 +36,14 @@ def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
 
 
 def _free_array(size: int) -> Any:
-    global _bytes
-    arrays = _kept.setdefault(size, [])
-    _kept.move_to_end(size)
-    for k in range(len(arrays)):
-        if sys.getrefcount(arrays[k]) == _KEPT_ALONE:
-            return arrays[k]
-    array = _aligned(size)
-    arrays.append(array)
-    _bytes += size
-    while _bytes > _MOST:  # what has not been asked for longest goes; its tensors keep theirs
-        oldest, unused = next(iter(_kept.items()))
-        _bytes -= oldest * len(unused)
-        del _kept[oldest]
-    return array
-
-
-def _aligned(size: int) -> Any:
-    memory = np.empty(size + _ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % _ALIGNMENT
-    return memory[start : start + size]
-
-
-def clear() -> None:
-    """Forget all arrays; those in use stay with their tensors."""
-    global _bytes
-    with _lock:
-        _kept.clear()
-        _bytes = 0
+    for k in range(len(_kept)):
+        if len(_kept[k]) == size and sys.getrefcount(_kept[k]) == _KEPT_ALONE:
+            _kept.append(_kept.pop(k))
+            return _kept[-1]
+    _kept.append(torch.empty(size, dtype=torch.uint8).numpy())
+    while sum(map(len, _kept)) > _MOST:  # what was not asked for longest; its tensors keep it
+        del _kept[0]
+    return _kept[-1]
 
 
 def _forget_lock() -> None:

@@ -7,6 +7,7 @@ through the operators of `ops`; ONNX and `torch.func` go through `gather`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -20,7 +21,6 @@ from rflaf.nn.layouts import layout_of
 from rflaf.nn.table_maps import table_map
 from rflaf.runtime.threads import at_most
 
-Shape = tuple[int, int, int]  # outer, channels, inner
 # Elements from which threads share the work. With fewer, a step of a 512-wide network on two
 # threads was faster when one did it; perhaps because PyTorch's own still hold the processors.
 _SHARED_WORK = 1 << 18
@@ -30,9 +30,12 @@ _MOST_OUTPUTS = 16  # beyond, a matrix product is faster than the kernel's own
 def activate(z: Tensor, a: Tensor, basis: str, dim: int = -1) -> Tensor:
     """sigma(z); where a is C × N, with one activation for each of the C channels along `dim`."""
     if runs_here(z, a, basis):
-        shape = _as_channels(z, a, dim)
-        out: Tensor = _Activate.apply(z, a, basis, shape)  # type: ignore[no-untyped-call]
+        out: Tensor = _Activate.apply(z, a, basis, dim)  # type: ignore[no-untyped-call]
         return out
+    return _by_operators(z, a, basis, dim)
+
+
+def _by_operators(z: Tensor, a: Tensor, basis: str, dim: int = -1) -> Tensor:
     evaluate = gather.evaluate if gather.must_be_plain() else ops.evaluate
     if a.ndim == 1:
         return evaluate(z, a, basis, 0)
@@ -99,24 +102,41 @@ def runs_eagerly(z: Tensor, a: Tensor) -> bool:
     return type(z) is Tensor and a.dtype == z.dtype and z.numel() > 0
 
 
+def differentiable(
+    function: Callable[..., Tensor], inputs: list[Tensor | None], h: Tensor
+) -> list[Tensor | None]:
+    """The gradients of a function for its inputs, which can be differentiated in turn.
+
+    `h` is that for its value; inputs that ask for no gradient have None.
+    """
+    with torch.enable_grad():
+        value = function(*inputs)
+    asks = [each is not None and each.requires_grad for each in inputs]
+    needed = [each for each, wanted in zip(inputs, asks) if wanted and each is not None]
+    found = iter(torch.autograd.grad(value, needed, h, create_graph=True))
+    return [next(found) if wanted else None for wanted in asks]
+
+
 class _Activate(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, z: Tensor, a: Tensor, basis: str, shape: Shape) -> Tensor:
+    def forward(ctx: Any, z: Tensor, a: Tensor, basis: str, dim: int) -> Tensor:
         whole, out = z.contiguous(), buffers.empty(z.shape, z.dtype)
-        tables = table_map(basis).tables(a, z.dtype)
+        tables, shape = table_map(basis).tables(a, z.dtype), _as_channels(z, a, dim)
         with at_most(_threads(z.numel())):
             fused.apply_tables(tables, _numpy(whole).reshape(shape), _numpy(out).reshape(shape))
         ctx.save_for_backward(z, a)
-        ctx.rest = basis, shape, tables
+        ctx.rest = basis, dim, tables
         return out
 
     @staticmethod
     def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:
         z, a = ctx.saved_tensors
-        basis, shape, tables = ctx.rest
+        basis, dim, tables = ctx.rest
         need_z, need_a = ctx.needs_input_grad[:2]
         if torch.is_grad_enabled():  # somebody wants to differentiate once more
-            return *_twice(h, z, a, basis, shape, (need_z, need_a)), None, None
+            found = differentiable(lambda z, a: _by_operators(z, a, basis, dim), [z, a], h)
+            return *found, None, None
+        shape = _as_channels(z, a, dim)
         dz = buffers.empty(z.shape, z.dtype) if need_z else None
         whole, g = (_numpy(t.contiguous()).reshape(shape) for t in (z, h))
         target = None if dz is None else _numpy(dz).reshape(shape)
@@ -154,24 +174,24 @@ class _Readout(torch.autograd.Function):
     def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:
         x, W, a, V, z, phi, rows = ctx.saved_tensors
         basis, tables = ctx.rest
-        order = _order(rows, len(z))
+        if torch.is_grad_enabled():  # somebody wants to differentiate once more
+
+            def plain(x: Tensor, W: Tensor | None, a: Tensor, V: Tensor) -> Tensor:
+                z = x if W is None else x @ W
+                z = z if rows is None else z.index_select(0, rows)
+                return _by_operators(z, a, basis) @ V
+
+            return *differentiable(plain, [x, W, a, V], h), None, None
         need_x, need_w, need_a, need_v = ctx.needs_input_grad[:4]
         need_z = need_x or need_w
+        dv = phi.T @ h if need_v else None
         dz = da = None
-        if torch.is_grad_enabled():  # somebody wants to differentiate once more
-            z = x if W is None else x @ W
-            z = z if rows is None else z.index_select(0, rows)
-            g = torch.outer(h, V) if V.ndim == 1 else h @ V.T
-            dz, da = _twice(g, z, a, basis, (1, 1, 1), (need_z, need_a))
-            dv = ops.evaluate(z, a, basis, 0).T @ h if need_v else None
-        else:
-            dv = phi.T @ h if need_v else None
-            if need_z or need_a:
-                dz = buffers.empty(z.shape, z.dtype) if need_z else None
-                given = _numpy(z), order, _numpy(V), _numpy(h.contiguous())
-                with at_most(_threads(phi.numel())):
-                    sums = fused.readout_sums(tables, *given, None if dz is None else _numpy(dz))
-                da = table_map(basis).pull_back(sums, a) if need_a else None
+        if need_z or need_a:
+            dz = buffers.empty(z.shape, z.dtype) if need_z else None
+            given = _numpy(z), _order(rows, len(z)), _numpy(V), _numpy(h.contiguous())
+            with at_most(_threads(phi.numel())):
+                sums = fused.readout_sums(tables, *given, None if dz is None else _numpy(dz))
+            da = table_map(basis).pull_back(sums, a) if need_a else None
         if W is None or dz is None:
             return dz, None, da, dv, None, None
         dx = dz @ W.T if need_x else None
@@ -189,31 +209,12 @@ def _all_rows(n: int) -> Any:
     return np.arange(n)
 
 
-def _twice(
-    h: Tensor, z: Tensor, a: Tensor, basis: str, shape: Shape, needs: tuple[bool, bool]
-) -> tuple[Tensor | None, Tensor | None]:
-    """The gradients for z and a through operators that can be differentiated in turn."""
-
-    def rows(tensor: Tensor) -> Tensor:
-        if a.ndim == 1:
-            return tensor
-        return tensor.reshape(shape).movedim(1, 0).reshape(shape[1], -1)
-
-    dz = da = None
-    if needs[0]:
-        dz = ops.slope(rows(h), rows(z), a, basis, 1)
-        if a.ndim == 2:
-            dz = dz.reshape(shape[1], shape[0], shape[2]).movedim(0, 1).reshape(z.shape)
-    if needs[1]:
-        da = ops.adjoint(rows(h), rows(z), a, basis, 0)
-    return dz, da
-
-
 def _threads(elements: int) -> int:
     return torch.get_num_threads() if elements >= _SHARED_WORK else 1
 
 
-def _as_channels(z: Tensor, a: Tensor, dim: int) -> Shape:
+def _as_channels(z: Tensor, a: Tensor, dim: int) -> tuple[int, int, int]:
+    """z as the kernels take it: outer, channels, inner."""
     if a.ndim == 1:
         return 1, 1, z.numel()
     at = dim % z.ndim

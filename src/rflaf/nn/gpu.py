@@ -61,21 +61,10 @@ def apply_kernel(z_ptr, cells_ptr, frame_ptr, out_ptr, length, n_rows, BLOCK: tl
 
 @triton.jit
 def gradient_kernel(
-    g_ptr,
-    z_ptr,
-    cells_ptr,
-    frame_ptr,
-    dz_ptr,
-    sums_ptr,
-    length,
-    n_rows,
-    blocks,
-    NEED_Z: tl.constexpr,
-    NEED_SUMS: tl.constexpr,
-    HIGH: tl.constexpr,
-    DIGIT: tl.constexpr,
+    g_ptr, z_ptr, cells_ptr, frame_ptr, dz_ptr, sums_ptr, length, n_rows, blocks,
+    NEED_Z: tl.constexpr, NEED_SUMS: tl.constexpr, HIGH: tl.constexpr, DIGIT: tl.constexpr,
     BLOCK: tl.constexpr,
-):
+):  # fmt: skip
     """`blocks` blocks of elements; sums_ptr is C × programs × HIGH × (DIGIT 4)."""
     channel = tl.program_id(1).to(tl.int64)
     number = cells_ptr.dtype.element_ty
@@ -139,21 +128,9 @@ def gradients(
     shape = (channels, programs, high * DIGIT * 4) if need_sums else (0,)
     sums = torch.empty(shape, dtype=cells.dtype, device=z.device)
     gradient_kernel[(programs, channels)](
-        g,
-        z,
-        cells,
-        frame,
-        dz,
-        sums,
-        length,
-        n_rows,
-        blocks,
-        NEED_Z=need_z,
-        NEED_SUMS=need_sums,
-        HIGH=high,
-        DIGIT=DIGIT,
-        BLOCK=SUM_BLOCK,
-    )
+        g, z, cells, frame, dz, sums, length, n_rows, blocks,
+        NEED_Z=need_z, NEED_SUMS=need_sums, HIGH=high, DIGIT=DIGIT, BLOCK=SUM_BLOCK,
+    )  # fmt: skip
     if not need_sums:
         return dz, sums
     total = sums.sum(dim=1).view(channels, -1, 4)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from rflaf.bases import BSpline
 from rflaf.fused import combine_splines, spline_gradients
-from rflaf.nn.eager import runs_eagerly
+from rflaf.nn.eager import differentiable, runs_eagerly
 from rflaf.nn.networks import seeded
 from rflaf.runtime.threads import at_most
 
@@ -113,11 +113,7 @@ class _SplineSums(torch.autograd.Function):
     def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:
         x, coefficients = ctx.saved_tensors
         if torch.is_grad_enabled():  # somebody wants to differentiate once more
-            with torch.enable_grad():
-                again = ctx.layer.dense_sums(x, coefficients)
-            needed = [t for t in (x, coefficients) if t.requires_grad]
-            found = iter(torch.autograd.grad(again, needed, h, create_graph=True))
-            return *(next(found) if t.requires_grad else None for t in (x, coefficients)), None
+            return *differentiable(ctx.layer.dense_sums, [x, coefficients], h), None
         with at_most(torch.get_num_threads()):
             arrays = *_spline_arrays(ctx.layer, x, coefficients), h.contiguous().numpy()
             dx, dc = spline_gradients(*arrays)

@@ -214,8 +214,7 @@ class LearnableActivation(nn.Module):
         """
         low, high = grid_of(inputs_of(self, loader, model), coverage)
         basis = on_grid(self.basis, low, high)
-        channels: list[int | None] = [None] if self.channels is None else [*range(self.channels)]
-        fits = [initial_coefficients(basis, self.to_activation(c), (basis.n,)) for c in channels]
+        fits = [initial_coefficients(basis, each, (basis.n,)) for each in self._activations()]
         values = torch.stack([torch.from_numpy(a) for a in fits]).reshape(self.coefficients.shape)
         self.coefficients.copy_(values)
         self.basis, self.basis_name = basis, basis_name(basis)
@@ -282,8 +281,7 @@ class LearnableActivation(nn.Module):
         >>> LearnableActivation("bspline", 33, init="relu").simplify(0.05).basis
         BSpline(3 on [-2, 2], degree=1, extrapolate='linear')
         """
-        each = [None] if self.channels is None else range(self.channels)
-        found = [self.to_activation(c) for c in each]
+        found = self._activations()
         n = max(sigma.simplify(tol).basis.n for sigma in found)
         simple = [sigma.simplify(tol, n) for sigma in found]
         a = np.stack([sigma.coefficients for sigma in simple])
@@ -305,8 +303,8 @@ class LearnableActivation(nn.Module):
         """
         if self.channels is None or channel is not None:
             return self.to_activation(channel).plot(ax, **line)
-        for c in range(self.channels):
-            ax = self.to_activation(c).plot(ax, **{"lw": 0.8, "alpha": 0.6, **line})
+        for each in self._activations():
+            ax = each.plot(ax, **{"lw": 0.8, "alpha": 0.6, **line})
         return ax
 
     def get_extra_state(self) -> Tensor:
@@ -333,6 +331,11 @@ class LearnableActivation(nn.Module):
                 f"Got channel={channel!r} with channels={self.channels!r}."
             )
         return Activation(self.basis, a if channel is None else a[channel])
+
+    def _activations(self) -> list[Activation]:
+        """That of every channel, or the one that they share."""
+        channels = [None] if self.channels is None else range(self.channels)
+        return [self.to_activation(c) for c in channels]
 
     @classmethod
     def from_activation(cls, activation: Activation, **options: Any) -> LearnableActivation:

@@ -69,25 +69,14 @@ def gradients(g: Tensor, z: Tensor, a: Tensor, basis: str) -> tuple[Tensor, Tens
     return _gradients(g, z, a, basis)
 
 
-@evaluate.register_fake
-def _(z: Tensor, a: Tensor, basis: str, order: int) -> Tensor:
-    return torch.empty(z.shape, dtype=z.dtype, device=z.device)
+def _like(tensor: Tensor) -> Tensor:
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
 
 
-@slope.register_fake
-def _(g: Tensor, z: Tensor, a: Tensor, basis: str, order: int) -> Tensor:
-    return torch.empty(z.shape, dtype=z.dtype, device=z.device)
-
-
-@adjoint.register_fake
-def _(g: Tensor, z: Tensor, like: Tensor, basis: str, order: int) -> Tensor:
-    return torch.empty(like.shape, dtype=like.dtype, device=like.device)
-
-
-@gradients.register_fake
-def _(g: Tensor, z: Tensor, a: Tensor, basis: str) -> tuple[Tensor, Tensor]:
-    dz = torch.empty(z.shape, dtype=z.dtype, device=z.device)
-    return dz, torch.empty(a.shape, dtype=a.dtype, device=a.device)
+evaluate.register_fake(lambda z, a, basis, order: _like(z))
+slope.register_fake(lambda g, z, a, basis, order: _like(z))
+adjoint.register_fake(lambda g, z, like, basis, order: _like(like))
+gradients.register_fake(lambda g, z, a, basis: (_like(z), _like(a)))
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

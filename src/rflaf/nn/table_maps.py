@@ -35,9 +35,9 @@ class TableMap:
 
     def tables(self, a: Tensor, dtype: torch.dtype) -> Tables:
         """The tables of coefficients a, of N or C × N."""
-        frame = _frame_of(self, dtype)
+        matrix, given = _tensors(self, dtype, _CPU)
+        frame = given.numpy()
         if a.ndim == 2:
-            matrix = _matrix_of(self, dtype, _CPU)
             out = buffers.empty((a.shape[0], matrix.shape[1]), dtype)
             cells = torch.mm(a.detach().to(dtype), matrix, out=out).numpy()
         else:
@@ -53,7 +53,7 @@ class TableMap:
         if like.ndim == 2:
             sums = torch.from_numpy(moments).view(like.shape[0], -1)
             # transposed: with few columns a product takes half as long again
-            gradient = torch.mm(_matrix_of(self, sums.dtype, _CPU), sums.T).T
+            gradient = torch.mm(_tensors(self, sums.dtype, _CPU)[0], sums.T).T
             return gradient.contiguous().to(like.dtype)
         flat = moments.reshape(-1).astype(np.float64, copy=False)
         if self._sparse is None:
@@ -67,13 +67,13 @@ class TableMap:
         """`tables` on the device of z: cells, C × (n_cells + 2) × 4, and frame."""
         dtype = torch.float64 if z.dtype == torch.float64 else torch.float32
         rows = a.detach().reshape(-1, a.shape[-1]).to(z.device, dtype)
-        cells = (rows @ _matrix_of(self, dtype, z.device)).view(len(rows), self.n_cells + 2, 4)
-        return cells, _frame_on(self, dtype, z.device)
+        matrix, frame = _tensors(self, dtype, z.device)
+        return (rows @ matrix).view(len(rows), self.n_cells + 2, 4), frame
 
     def device_pull_back(self, sums: Tensor, like: Tensor) -> Tensor:
         """`pull_back` of sums in which the powers of t that do not count are zero."""
         flat = sums.reshape(len(sums), -1)
-        gradient = flat @ _matrix_of(self, flat.dtype, flat.device).T
+        gradient = flat @ _tensors(self, flat.dtype, flat.device)[0].T
         return gradient.view(like.shape).to(like.dtype)
 
     @computed_once
@@ -109,18 +109,10 @@ def table_map(name: str) -> TableMap:
 
 
 @lru_cache(maxsize=64)
-def _frame_of(maps: TableMap, dtype: torch.dtype) -> Any:
+def _tensors(maps: TableMap, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The matrix, and the frame of tables, in a precision and on a device."""
     number = np.float32 if dtype == torch.float32 else np.float64
-    return tables_frame(maps.low, maps.cell, maps.n_cells, maps.straight, number)
-
-
-@lru_cache(maxsize=32)
-def _matrix_of(maps: TableMap, dtype: torch.dtype, device: torch.device) -> Tensor:
+    frame = tables_frame(maps.low, maps.cell, maps.n_cells, maps.straight, number)
     with torch.inference_mode(False):  # a cached tensor must not belong to one mode
-        return torch.from_numpy(maps.matrix).to(device, dtype)
-
-
-@lru_cache(maxsize=32)
-def _frame_on(maps: TableMap, dtype: torch.dtype, device: torch.device) -> Tensor:
-    with torch.inference_mode(False):
-        return torch.from_numpy(_frame_of(maps, dtype)).to(device)
+        matrix = torch.from_numpy(maps.matrix).to(device, dtype)
+        return matrix, torch.from_numpy(frame).to(device)

@@ -105,11 +105,8 @@ def export(
     _check_names(outputs)
     path = Path(path)
     if not path.parent.is_dir() or path.is_dir():
-        problem = (
-            "is a folder"
-            if path.is_dir()
-            else f"cannot be written: there is no folder {path.parent}"
-        )
+        missing = f"cannot be written: there is no folder {path.parent}"
+        problem = "is a folder" if path.is_dir() else missing
         raise FileNotFoundError(
             f"The 'path' parameter of export must name a file. '{path}' {problem}."
         )

@@ -17,7 +17,7 @@ from rflaf.solvers.linalg import factorise, whiten
 
 Array = NDArray[Any]
 _FEW = 100  # rows whose span is found by singular values
-_TILE, _FEW_INPUTS = 16, 32  # rows of a product with up to so many inputs, as for predictions
+_TILE, _FEW_INPUTS = 8, 32  # rows of a product with up to so many inputs, as for predictions
 _SHARED = 1 << 20  # elements of Z from which on threads share a product
 
 

@@ -80,60 +80,45 @@ class FeatureBlocks:
 
 
 @dataclass(frozen=True)
-class SumSlopes:
-    """The sums of the losses for output weights v, of their gradient, and of the weights."""
+class SumParts:
+    """The sums over blocks, of these shapes, of what a function makes of them for weights v."""
 
+    of_part: Callable[[Part, Loss, Float64], Any]
+    shapes: tuple[tuple[int, ...], ...]
     blocks: FeatureBlocks
     loss: Loss
     v: Float64
 
-    def __call__(self, blocks: Iterable[Block]) -> tuple[float, Float64, float]:
-        total, by_v, weight = 0.0, np.zeros(self.v.shape), 0.0
-        for phi, target, weights in self.blocks(blocks):
-
-            def of_rows(
-                scores: Float64, rows: slice, target: Array = target, weights: Array = weights
-            ) -> tuple[float, Float64]:
-                value, slope = self.loss.slopes(scores, target[rows])
-                return float(weights[rows] @ value), slope * weights[rows, None]
-
-            part, slopes = fused.slopes(phi, self.v, of_rows)
-            total, by_v, weight = total + part, by_v + slopes, weight + float(weights.sum())
-        return total, by_v, weight
+    def __call__(self, blocks: Iterable[Block]) -> Any:
+        found = (self.of_part(part, self.loss, self.v) for part in self.blocks(blocks))
+        return reduce(add_results, found, tuple(map(np.zeros, self.shapes)))
 
 
-@dataclass(frozen=True)
-class SumLosses:
-    """The sums of the losses for output weights v, and of the weights."""
+def slopes_of(part: Part, loss: Loss, v: Float64) -> tuple[float, Float64, float]:
+    """The sums of the losses, of their gradient, and of the weights."""
+    phi, target, weights = part
 
-    blocks: FeatureBlocks
-    loss: Loss
-    v: Float64
+    def of_rows(scores: Float64, rows: slice) -> tuple[float, Float64]:
+        value, slope = loss.slopes(scores, target[rows])
+        return float(weights[rows] @ value), slope * weights[rows, None]
 
-    def __call__(self, blocks: Iterable[Block]) -> tuple[float, float]:
-        total, weight = 0.0, 0.0
-        for phi, target, weights in self.blocks(blocks):
-            value, _ = self.loss.slopes(fused.times(phi, self.v), target)
-            total, weight = total + float(weights @ value), weight + float(weights.sum())
-        return total, weight
+    return *fused.slopes(phi, v, of_rows), float(weights.sum())
 
 
-@dataclass(frozen=True)
-class SumCurvature:
+def loss_of(part: Part, loss: Loss, v: Float64) -> tuple[float, float]:
+    """The sums of the losses, and of the weights."""
+    phi, target, weights = part
+    value, _ = loss.slopes(fused.times(phi, v), target)
+    return float(weights @ value), float(weights.sum())
+
+
+def curvature_of(part: Part, loss: Loss, v: Float64) -> tuple[Float64, float]:
     """The sum of curvature phi phi', on average over the outputs, and the sum of the weights."""
-
-    blocks: FeatureBlocks
-    loss: Loss
-    v: Float64
-
-    def __call__(self, blocks: Iterable[Block]) -> tuple[Float64, float]:
-        total, weight = np.zeros((len(self.v), len(self.v))), 0.0
-        for phi, target, weights in self.blocks(blocks):
-            bend = self.loss.curvature(fused.times(phi, self.v), target).mean(axis=1)
-            root = np.sqrt(weights * bend).astype(phi.dtype)
-            add_gram(total, phi * root[:, None])
-            weight += float(weights.sum())
-        return total, weight
+    phi, target, weights = part
+    bend = loss.curvature(fused.times(phi, v), target).mean(axis=1)
+    total = np.zeros((len(v), len(v)))
+    add_gram(total, phi * np.sqrt(weights * bend).astype(phi.dtype)[:, None])
+    return total, float(weights.sum())
 
 
 class Objective:
@@ -152,17 +137,19 @@ class Objective:
     ) -> None:
         self.features, self.parts, self.loss, self.known = features, parts, loss, known
 
-    def total(self, task: Callable[[FeatureBlocks, Loss, Float64], Any], v: Float64) -> Any:
-        """What a task makes of all rows for output weights v."""
-        results = (
-            part.reduce(task(FeatureBlocks(self.features, part.kept), self.loss, v))
-            for part in self.parts
-        )
+    def total(
+        self, of_part: Callable[[Part, Loss, Float64], Any], v: Float64, *shapes: tuple[int, ...]
+    ) -> Any:
+        """What a function makes of all rows for output weights v: sums of these shapes."""
+        results = []
+        for part in self.parts:
+            blocks = FeatureBlocks(self.features, part.kept)
+            results.append(part.reduce(SumParts(of_part, shapes, blocks, self.loss, v)))
         return reduce(add_results, results)
 
     def value(self, v: Float64, alpha: float = 0.0) -> tuple[float, Float64]:
         """The loss and its gradient, with the penalty."""
-        total, by_v, weight = self.total(SumSlopes, v)
+        total, by_v, weight = self.total(slopes_of, v, (), v.shape, ())
         if self.known is not None:
             pull = self.known.gram @ v
             total += float(np.sum(v * pull) - 2 * np.sum(v * self.known.moment))
@@ -176,7 +163,7 @@ class Objective:
 
     def curvature(self, v: Float64) -> Float64:
         """The mean of the loss's curvature times phi phi'."""
-        total, weight = self.total(SumCurvature, v)
+        total, weight = self.total(curvature_of, v, (len(v), len(v)), ())
         if self.known is not None:
             total, weight = total + 2 * self.known.gram, weight + self.known.weight
         total = total / weight
@@ -188,7 +175,7 @@ class Objective:
 
     def mean_loss(self, v: Float64) -> tuple[float, float]:
         """The loss without a penalty, and the weight of the rows."""
-        total, weight = self.total(SumLosses, v)
+        total, weight = self.total(loss_of, v, (), ())
         return float(total / weight), float(weight)
 
     def start(self, constant: Float64) -> Float64:
