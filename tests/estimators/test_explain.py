@@ -170,6 +170,19 @@ def test_a_linear_function_has_its_own_attributions(rng):
     np.testing.assert_allclose(model.gradient(X[100:110]).mean(axis=0), w, atol=0.1)
 
 
+def test_gradients_are_zero_where_no_line_goes_on(friedman):
+    X, y, _, _ = friedman
+    model = RFLAFRegressor(60, n_members=1, random_state=0).fit(X, y)
+    outside = model.outside_
+    flat = {name: np.zeros_like(getattr(outside, name)) for name in ("slopes", "reach")}
+    model.outside_ = dataclasses.replace(outside, **flat)
+    rows = X[:20].copy()
+    rows[:, 1] = outside.ends[1, 1] + 2 * outside.scale[1]
+    found = model.gradient(rows)
+    assert (found[:, 1] == 0).all()
+    assert (found[:, 0] != 0).any()
+
+
 @pytest.mark.parametrize("activation", ["rbf", "bspline", "chebyshev", "relu", "cos"])
 @pytest.mark.parametrize("form", ["raw", "both", "bins"])
 def test_gradients_are_those_of_differences(activation, form, friedman):

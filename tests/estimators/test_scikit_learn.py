@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:partial_fit started with:UserWar
     [
         RFLAFRegressor(n_components=30, max_iter=4),
         RFLAFRegressor(n_components=20, max_iter=3, activation="tanh", metric="full", alpha=1e-3),
-        RFLAFClassifier(n_components=20, max_iter=3, activation="bspline", alpha=1e-3),
+        RFLAFClassifier(n_components=20, max_iter=3, activation="bspline", alpha=1e-2),
         RFLAFClassifier(n_components=30, max_iter=4),
         RandomFeatures(n_components=10),
     ]

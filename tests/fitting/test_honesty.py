@@ -31,6 +31,12 @@ SETTINGS = FitSettings(
 N, LEVELS = 512, 40  # means of 512 numbers with few digits are exact
 
 
+@pytest.fixture(autouse=True)
+def no_restarts(monkeypatch):
+    """A layer is learned again if it is behind those of other folds, which know its own fold."""
+    monkeypatch.setattr(rules, "RESTARTS", 0)
+
+
 @pytest.fixture
 def rows(rng):
     """Two columns of numbers, and one of codes."""
@@ -93,11 +99,6 @@ class Case:
         replaced[inside] = 1 if isinstance(self.loss, Logistic) else 1e3 * self.y[inside] - 7
         return mixed, replaced
 
-    def compare_no_members(self, monkeypatch):
-        """Learn no layer again that is behind those of other folds, which know its own."""
-        if "text" in self.name:  # where some layers are; all else must not know the fold
-            monkeypatch.setattr(rules, "RESTARTS", 0)
-
     def solved(self, y):
         """Layers and solutions of all members, with a penalty that no row has chosen."""
         task = self.task_of(y, like=self.task.loss)
@@ -118,7 +119,6 @@ def test_a_member_has_not_seen_its_fold(case, way, rows, monkeypatch):
     """
     monkeypatch.setattr(rules, "WORKING_ROWS", 100 if way == "twice" else 10**9)
     given = Case(case, rows)
-    given.compare_no_members(monkeypatch)
     layers, solutions = given.solved(given.y)
     for k in range(3):
         for y in given.spoilt(k):
@@ -160,7 +160,6 @@ def test_a_member_of_a_fit_has_not_seen_its_fold(case, rows, monkeypatch):
     """The targets of a fold in another order: their mean and spread stay, to the bit."""
     monkeypatch.setattr(rules, "WORKING_ROWS", 100)
     given = Case(case, rows)
-    given.compare_no_members(monkeypatch)
     settings = replace(given.settings, alpha=1e-2)
     k = 1
     one, other = (

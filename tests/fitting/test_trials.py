@@ -126,10 +126,11 @@ def test_many_rows_always_have_a_learned_metric(rng, monkeypatch):
 
 def test_forms_of_means_of_levels_may_differ_in_their_width(rng, monkeypatch):
     """Each fold has means and bins of its own, and what was found on one suits not the others."""
-    codes = rng.integers(0, 200, 400)  # many have one row, and the common mean
+    codes = rng.integers(0, 4, 400)  # so few means that each of them is an edge
+    codes[:3] = 4
     x = np.column_stack([rng.standard_normal(400), codes])
     y = np.sin(2 * x[:, 0]) + rng.standard_normal(400)
-    coded = Coded(np.array([1]), (202,))
+    coded = Coded(np.array([1]), (7,))
     task = task_of(rows_of(x, y), replace(SETTINGS, coded=coded, n_members=5))
     widths = {len(Trials(task, fold).forms[Binned].origin) for fold in range(5)}
     assert len(widths) > 1

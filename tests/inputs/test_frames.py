@@ -220,7 +220,7 @@ def test_fit_and_predict_with_arrow_tables():
 def test_a_frame_of_every_type_can_be_learned_from():
     many = pa.concat_tables([TABLE] * 20)
     y = np.tile([1.0, 2.0, 3.0], 20)
-    with pytest.warns(UserWarning, match="'list' holds values of type list"):
+    with pytest.warns(UserWarning, match="'list' contains values of type list"):
         encoder = ColumnEncoder(random_state=0).fit(many, y)
     kinds = dict(zip(TABLE.column_names, encoder.kinds_))
     assert kinds.pop("list") == "other"

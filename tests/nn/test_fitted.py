@@ -232,7 +232,7 @@ def test_a_loss_without_export_whose_predictions_are_not_scores():
 
     model = copy.copy(regressor())
     model.loss_ = Doubled(**vars(model.loss_))
-    with pytest.raises(ValueError, match="Doubled must have a method 'export'"):
+    with pytest.raises(ValueError, match="Doubled must define 'export'"):
         model.to_torch()
 
 

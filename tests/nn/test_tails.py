@@ -124,9 +124,9 @@ def test_grid_travels_with_the_coefficients(generator):
 @pytest.mark.parametrize(
     ("loader", "options", "message"),
     [
-        ([], {}, "must give numbers"),
-        ([torch.full((5,), float("nan"))], {}, "must give numbers"),
-        ([torch.ones(5)], {}, "more than one value"),
+        ([], {}, "must yield finite numbers"),
+        ([torch.full((5,), float("nan"))], {}, "must yield finite numbers"),
+        ([torch.ones(5)], {}, "must yield different values"),
         ([torch.randn(5)], {"coverage": 0.0}, "'coverage' must be"),
         ([torch.randn(2, 3)], {"model": nn.Linear(3, 2)}, "'model' must call"),
     ],

@@ -17,7 +17,7 @@ from rflaf.activation import alike, current_axes
 from rflaf.bases import Basis
 from rflaf.estimators.explanation import Explanation
 from rflaf.fitting import attribution, describe_members, leading_team
-from rflaf.fitting.effects import ChangedRows
+from rflaf.fitting.changed_rows import ChangedRows
 from rflaf.inputs.forms import Binned
 from rflaf.rows import Source
 from rflaf.runtime.callers import caller_level
@@ -329,7 +329,7 @@ class InspectionMixin(BaseEstimator):
             *(f"  skipped        {text} (time limit)" for text in self.left_out_),
             *(f"  constraint     {text}" for text in self._constraints()),
         ]
-        if self.n_iter_:
+        if self.history_:
             lines.append(f"  learned in     {self.n_iter_} steps")
         names, shares = self._column_names(), self.feature_importances_
         spread = self.feature_importances_std_

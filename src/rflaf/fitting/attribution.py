@@ -228,14 +228,15 @@ def gradient(members: list[Member], outside: Outside, x: Array) -> Array:
     if inner is x:
         return found
     below, above = outside.beyond(x, inner)
-    found[(below > 0) | (above > 0)] = 0
+    moved = inner != x  # also where no line is followed, and `beyond` is 0
+    found[moved] = 0
     pairs = zip((below, above), outside.reach)
     down, up = ((apart > 0) & (apart < reach) for apart, reach in pairs)
     low, high = outside.slopes / outside.unit[:, None]
     found += up[:, :, None] * high - down[:, :, None] * low
     free = outside.inner_scores(members, inner) + outside.lines(x, inner).sum(axis=1)
     held = (free < outside.bounds[0]) | (free > outside.bounds[1])
-    held &= (below + above).any(axis=1, keepdims=True)
+    held &= moved.any(axis=1, keepdims=True)
     return np.where(held[:, None], 0.0, found)
 
 

@@ -49,7 +49,7 @@ def part_scores(partitions: PartModels, sigma: Sigma, z: Array) -> Float64:
 def part_slopes(
     partitions: PartModels, sigma: Sigma, z: Array, end: Array | None = None, steps: int = 1
 ) -> Array:
-    """The derivative of these scores in Z, n × C × T m.
+    """The derivative of the scores of `partitions` in Z, n × C × T m.
 
     With an `end`, n × T m, it is the mean along the straight way there, in `steps` steps. For a
     step shares have their mean and their mean slope, so that no hand-over is stepped over.

@@ -62,7 +62,7 @@ def slopes(phi: Array, v: Any, loss: Loss) -> tuple[float, Float64]:
 def quotients(here: Sequence[Array], there: Sequence[Array], near: float) -> Array:
     """Differences of sigma over those of z, M × n × K; the mean slope where z differ little.
 
-    That is by less than `near`. Both sides have z, sigma and its slope, M × n and M × K.
+    That is by less than `near`. z, sigma and its slope are M × n in `here` and M × K in `there`.
     """
     from rflaf.fused.jit_products import fill_quotients
 
@@ -77,7 +77,7 @@ def interpolated(tables: Array, place: Array, v: Array) -> tuple[Array, Array]:
     """Sums over m of v_mc g_m, n × C × width, and the last number of each g_m, M × n.
 
     g_m is what lies at `place`, M × n, between the nodes of table m: cubic through the four nearest
-    of them. Tables are M × nodes × width, with at least four nodes, and v is M × C, all in one
+    of them. `tables` is M × nodes × width, with at least four nodes, and v is M × C, all in one
     precision.
     """
     from rflaf.fused.jit_products import add_interpolated

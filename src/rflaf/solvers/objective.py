@@ -140,7 +140,7 @@ class Objective:
     def total(
         self, of_part: Callable[[Part, Loss, Float64], Any], v: Float64, *shapes: tuple[int, ...]
     ) -> Any:
-        """What a function makes of all rows for output weights v: sums of these shapes."""
+        """What `of_part` makes of all rows for output weights v: sums of these shapes."""
         results = []
         for part in self.parts:
             blocks = FeatureBlocks(self.features, part.kept)
