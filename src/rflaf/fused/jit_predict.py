@@ -10,9 +10,11 @@ from rflaf.fused.jit_memory import clear, zeros
 from rflaf.fused.jit_vectors import continue_tails, evaluate_run, locate_run, unpacked
 
 # Rows of every product, the last one's filled up with zeros: BLAS may round by the number of rows,
-# and a prediction must not depend on the rows beside it. With up to 32 inputs OpenBLAS wakes no
-# threads of its own for so few.
-_ROWS = 16
+# and a prediction must not depend on the rows beside it, nor on where it is among them: OpenBLAS
+# for Haswell and Zen takes 12 of 16 rows at once and rounds the others differently. Of 8 it takes
+# all alike, as for Nehalem, Sandy Bridge and Skylake. With up to 32 inputs it wakes no threads of
+# its own for so few.
+_ROWS = 8
 
 
 @compiled
