@@ -42,3 +42,13 @@ def test_known_cases():
     np.testing.assert_allclose(zero, found.cdf(0.0), atol=1e-8)
     slope = (found.cdf(3.0 + 1e-4) - found.cdf(3.0 - 1e-4)) / 2e-4
     np.testing.assert_allclose(np.exp(found.logpdf(3.0)), slope, rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize("family", [GammaDistribution, SumDistribution, CountDistribution])
+def test_no_width_is_no_obstacle(family):
+    """As of a constant target; counts have that of Poisson's at least."""
+    found = family(np.array([4.0]), np.array([0.0]))
+    assert np.isfinite(found.logpdf(4.0)).all()
+    assert found.quantile([0.1, 0.9])[0] == pytest.approx(
+        [2, 7] if family is CountDistribution else [4, 4]
+    )

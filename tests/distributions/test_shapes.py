@@ -115,3 +115,11 @@ def test_without_any_width_all_is_at_the_prediction():
     assert found.crps([5.0]).tolist() == [2.0]
     assert found.logpdf([2.0]).tolist() == [-np.inf]
     assert found.quantile([0.1, 0.9]).tolist() == [[3.0, 3.0]]
+
+
+def test_no_width_and_no_warning():
+    found = ErrorDistribution(np.array([[3.0]]), np.array([[0.0]]), [ErrorShape.normal(0.0)])
+    with np.errstate(all="raise"):
+        assert [found.cdf(y)[0] for y in (2.0, 3.0, 4.0)] == [0, 1, 1]
+        assert [found.crps(y)[0] for y in (3.0, 5.0)] == [0, 2]
+        assert found.logpdf(3.0)[0] == np.inf

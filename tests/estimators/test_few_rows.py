@@ -134,3 +134,23 @@ def test_more_unknowns_than_rows_can_tell_are_not_taken():
         model = RFLAFRegressor(300, random_state=0).fit(X[:420], y[:420])
         scores.append(model.score(X[420:], y[420:]))
     assert min(scores) > 0.85
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "gamma"])
+@pytest.mark.parametrize("n", [3, 12])
+def test_intervals_of_few_rows_are_no_surer_than_the_rows_allow(loss, n):
+    """A model that passes through its rows has no errors there, whatever they are elsewhere."""
+    covered = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((n + 200, 3)), np.exp(rng.standard_normal(n + 200) / 3)
+        model = RFLAFRegressor(loss=loss, random_state=0).fit(X[:n], y[:n])
+        low, high = model.predict_interval(X[n:], 0.9)
+        covered.append(np.mean((low <= y[n:]) & (y[n:] <= high)))
+    assert np.mean(covered) > 0.65
+
+
+def test_a_count_that_stands_alone_is_no_obstacle():
+    X = np.arange(6.0)[:, None]
+    model = RFLAFRegressor(loss="poisson", random_state=0).fit(X, [0, 0, 0, 2, 0, 0])
+    assert np.isfinite(model.predict_std(X)).all()

@@ -1,5 +1,9 @@
 """Each kernel against its specification in NumPy."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -203,6 +207,16 @@ def test_a_row_is_predicted_alike_whatever_is_beside_it(d, dtype, rng):
     for rows in (slice(0, 1), slice(74, 75), slice(3, 5), slice(1, 70), slice(17, 50)):
         alone = fused.predict_inputs(sigma, x[rows], 0.3 * w, v)
         np.testing.assert_array_equal(alone, together[rows])
+
+
+@pytest.mark.parametrize("kernels", ["Haswell", "Nehalem"])
+def test_the_same_with_other_kernels_of_openblas(kernels):
+    """Which they are depends on the processor; where there is no OpenBLAS they stay as they are."""
+    test = f"{__file__}::{test_a_row_is_predicted_alike_whatever_is_beside_it.__name__}"
+    given = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", test]
+    env = {**os.environ, "OPENBLAS_CORETYPE": kernels}
+    done = subprocess.run(given, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_wrong_shapes_are_named(rng):

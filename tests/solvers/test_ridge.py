@@ -235,16 +235,6 @@ def test_without_rows_held_out_the_penalty_is_by_generalised_cross_validation(pr
     assert np.ptp([record["loss"] for record in path]) > 0
 
 
-@each_intercept
-def test_the_freedom_that_is_left(problem, fit_intercept):
-    phi, y, _ = problem
-    alpha, n = 0.3, len(y)
-    design = phi - fit_intercept * phi.mean(axis=0)
-    hat = design @ np.linalg.solve(design.T @ design / n + alpha * np.eye(12), design.T) / n
-    expected = 1 - (np.trace(hat) + fit_intercept) / n
-    assert sums(phi, y).freedom(alpha, fit_intercept) == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("width", [1, 4, 5, 8, 23])
 def test_gram_matrices_in_tiles(rng, dtype, width, monkeypatch):

@@ -160,6 +160,18 @@ def test_bad_arguments(target, parameters, message):
         fit(target=target, **parameters)
 
 
+def test_a_loss_for_numbers_means_regression():
+    """Few distinct integers are classes otherwise, and counts are just that."""
+    frame = table(200)
+    frame["count"] = np.random.default_rng(0).poisson(np.exp(frame["x"] / 2))
+    model = fit(frame.drop(columns="y"), "count", loss="poisson", effort="fast")
+    assert (model.task, model.reason) == ("regression", "loss='poisson' is for numbers")
+    with pytest.raises(TableError, match="is for regression"):
+        fit(frame, "count", loss="poisson", task="classification")
+    with pytest.raises(TableError, match="Regression needs numbers"):
+        fit(frame.dropna(), "town", loss="poisson")
+
+
 def test_the_same_seed_gives_the_same_model():
     first = fit().predict(table())
     np.testing.assert_array_equal(fit().predict(table()), first)

@@ -18,6 +18,7 @@ Array = NDArray[Any]
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _PANELS = 4  # of the integral on each side
 _REST = 1e-9  # probability that is left out of integrals and sums
+_LEAST_WIDTH = 1e-12  # relative deviation, of a constant target
 _MOST_COUNTS = 10_000  # that are added up one by one
 
 
@@ -41,6 +42,11 @@ class Positive(Distribution):
     @property
     def std(self) -> Array:
         return self.deviation
+
+    @property
+    def _inverse_square(self) -> Array:
+        """The mean over the standard deviation, squared; finite where there is no deviation."""
+        return (self.prediction / np.maximum(self.deviation, _LEAST_WIDTH * self.prediction)) ** 2
 
     @abstractmethod
     def _survival(self, y: Array) -> Array:
@@ -81,7 +87,7 @@ class GammaDistribution(Positive):
 
     @property
     def _known(self) -> Any:
-        shape = (self.prediction / self.deviation) ** 2
+        shape = self._inverse_square
         return stats.gamma(shape, scale=self.prediction / shape)
 
     def _survival(self, y: Array) -> Array:
@@ -114,7 +120,7 @@ class CountDistribution(Positive):
     @property
     def _known(self) -> Any:
         # nearer to the mean than this, a variance cannot be told from it
-        share = np.minimum(self.prediction / self.deviation**2, 1 - 1e-9)
+        share = np.minimum(self.prediction / self.std**2, 1 - 1e-9)
         return stats.nbinom(self.prediction * share / (1 - share), share)
 
     def _survival(self, y: Array) -> Array:
@@ -166,7 +172,7 @@ class SumDistribution(Positive):
     @property
     def _parts(self) -> tuple[Array, GammaDistribution]:
         """The probability of more than zero, and the distribution of what is."""
-        summands = (self.prediction / self.deviation) ** 2 / (2 - self.power)
+        summands = self._inverse_square / (2 - self.power)
         some = -np.expm1(-summands)
         mean = self.prediction / some
         square = self.deviation**2 / some - (1 - some) * mean**2

@@ -93,7 +93,8 @@ class ErrorShape:
     def logpdf(self, e: Array) -> Array:
         """The logarithm of the density at errors `e`."""
         z = self.score(e)
-        return -0.5 * z**2 - 0.5 * np.log(2 * np.pi) - np.log(self.value(z)[1])
+        with np.errstate(divide="ignore"):  # a distribution without width
+            return -0.5 * z**2 - 0.5 * np.log(2 * np.pi) - np.log(self.value(z)[1])
 
     def crps(self, e: Array) -> Array:
         """The continuous ranked probability score of an error: E|H - e| - E|H - H'| / 2."""
@@ -142,10 +143,12 @@ class ErrorShape:
         up = np.clip((e - self.values[k]) / self._unit, 0.0, rise)
         bent = first + last - 2 * secant
         a, b, c = rise * (secant - first) + up * bent, rise * first - up * bent, -secant * up
-        t = 2 * c / (-b - np.sqrt(np.maximum(b**2 - 4 * a * c, 0)))
+        under = -b - np.sqrt(np.maximum(b**2 - 4 * a * c, 0))
+        t = 2 * c / np.where(under < 0, under, 1.0)  # 0 for a distribution without width
         z = self.z[k] + width * t
         for side, end in ((-1, 0), (1, -1)):
-            far = np.maximum(side * (e - self.values[end]), 0.0) / self.slopes[end]
+            slope = self.slopes[end] if self.slopes[end] > 0 else 1e-300
+            far = np.maximum(side * (e - self.values[end]), 0.0) / slope
             beyond = side * np.log1p(far * rules.TAIL_BEND) / rules.TAIL_BEND
             z = np.where(far > 0, self.z[end] + beyond, z)
         return z

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +23,14 @@ from rflaf.fitting.monotone import learn_monotone, monotone_out_of_fold, wanted_
 from rflaf.fitting.outside import Outside, usual_spread
 from rflaf.fitting.settings import FitSettings
 from rflaf.fitting.solving import Solved, solve_members
-from rflaf.fitting.spread import Spread, error_shapes, scale_settings, squared_errors
+from rflaf.fitting.spread import (
+    Spread,
+    error_shapes,
+    largest_errors,
+    root_mean_square,
+    scale_settings,
+    squared_errors,
+)
 from rflaf.fitting.sums import Pair
 from rflaf.fitting.tails import learn_outside
 from rflaf.fitting.task import Task
@@ -30,6 +38,7 @@ from rflaf.fitting.trials import choose_forms
 from rflaf.losses import Gamma, Loss
 from rflaf.rows import ArrayRows, InUnits, Rows, Sample
 from rflaf.runtime.threads import use_threads
+from rflaf.solvers.features import as_array
 
 Array = NDArray[Any]
 
@@ -296,28 +305,24 @@ def _metrics(scores: Array, task: Task, weights: Array) -> dict[str, tuple[float
 
 
 def _spread(learned: _Learned) -> tuple[Array | None, Spread | None]:
-    """The standard deviation of observations about predictions, and the distribution of errors.
-
-    Where no rows were held out, from those fitted to, over the share of freedom that is left.
-    """
+    """The standard deviation of observations about predictions, and the distribution of errors."""
     task, given, scores = learned.task, learned.given, learned.in_units
-    loss, seen = task.loss, np.isfinite(scores[:, 0])
-    free, held_out = 1.0, bool(seen.any())
-    if not held_out:
-        seen, free = ~seen, learned.solved.solutions[0].freedom
-        scores = mixed_scores(learned.members, given.x)
-    at = np.flatnonzero(seen)
-    errors = loss.residuals(scores[at], given.y[at])
-    if errors is None:
+    loss, held_out = task.loss, task.settings.holds_out
+    if loss.residuals(scores, given.y) is None:
         return None, None
+    if not held_out:
+        scores = _left_out_scores(learned)
+    at = np.flatnonzero(np.isfinite(scores[:, 0]))
+    errors = loss.residuals(scores[at], given.y[at])
+    assert errors is not None
     weights = given.weights[at]
-    size = noise = _root_mean_square(errors, weights) / np.sqrt(free)
+    size = noise = root_mean_square(errors, weights)
     known = loss.error_scale(np.asarray(loss.predict(scores[at])).reshape(len(at), -1))
     if known is not None:
-        size = _root_mean_square(errors / known, weights) / np.sqrt(free)
+        size = root_mean_square(errors / known, weights)
     if known is not None or not held_out:
         return noise, Spread([[]] * len(size), [ErrorShape.normal(float(each)) for each in size])
-    unit = _largest(errors)
+    unit = largest_errors(errors)
     errors = errors / unit
     # at random: every k-th row would be one hour of the day, or one of two that alternate
     some = _some(len(at), rules.SCALE_ROWS, task.settings.rng(8))
@@ -330,20 +335,27 @@ def _spread(learned: _Learned) -> tuple[Array | None, Spread | None]:
     return noise, spread.scaled(unit * mean_error_ratio(learned.solved, learned.members, task))
 
 
+def _left_out_scores(learned: _Learned) -> Array:
+    """Scores of each row by a fit to the others, where rows are too few for folds.
+
+    The model itself may pass through all of them. A row and its copies are left out together.
+    """
+    given, task = learned.given, learned.task
+    scores = mixed_scores(learned.members, given.x)
+    both = np.hstack([as_array(given.x), given.y.reshape(len(scores), -1)])
+    copy_of = np.unique(both, axis=0, return_inverse=True)[1].ravel()
+    for each in range(copy_of.max() + 1 if copy_of.any() else 0):
+        kept = copy_of != each
+        rest = ArrayRows(given.x[kept], given.y[kept], given.weights[kept])
+        with suppress(ValueError):  # of counts, nothing can be learned from zeros alone
+            one = _learn(*_open(rest, task.loss, task.settings))
+            scores[~kept] = mixed_scores(one.members, given.x[~kept])
+    return scores
+
+
 def _some(count: int, most: int, rng: np.random.Generator) -> Array:
     """Indices of all rows, or of `most` rows drawn at random, in order."""
     return np.sort(rng.choice(count, most, replace=False)) if count > most else np.arange(count)
-
-
-def _largest(errors: Array) -> Array:
-    """The largest size in each column: squares of very large or small errors are lost."""
-    largest = np.abs(errors).max(axis=0)
-    return np.where(largest > 0, largest, 1.0)
-
-
-def _root_mean_square(errors: Array, weights: Array) -> Array:
-    unit = _largest(errors)
-    return np.sqrt(np.average((errors / unit) ** 2, axis=0, weights=weights)) * unit
 
 
 def _scale_and_shapes(

@@ -149,16 +149,10 @@ def solve_sums(
         alpha, path = next(chosen[i] for i, team in enumerate(teams) if k in team)
         fit, held_out = sums[k]
         honest = fit.solve(alpha, intercept) if fit.rows and held_out.rows else None
-        every, free = honest, 1.0
-        if single or honest is None:
-            both = fit + held_out
-            every = both.solve(alpha, intercept)
-            if honest is None:
-                free = max(both.freedom(alpha, intercept), 1 / max(both.rows, 1))
-        assert every is not None
-        solutions[k] = Solution(
-            every[:-1], every[-1] * intercept, alpha, path, honest=honest, freedom=free
-        )
+        every = honest
+        if single or every is None:
+            every = (fit + held_out).solve(alpha, intercept)
+        solutions[k] = Solution(every[:-1], every[-1] * intercept, alpha, path, honest=honest)
 
     parallel(solve, len(sums))
     return solutions

@@ -93,6 +93,18 @@ def scale_settings(settings: FitSettings, x: Any) -> FitSettings:
     )
 
 
+def largest_errors(errors: Array) -> Array:
+    """The largest size in each column: squares of very large or small errors are lost."""
+    largest = np.abs(errors).max(axis=0)
+    return np.where(largest > 0, largest, 1.0)
+
+
+def root_mean_square(errors: Array, weights: Array) -> Array:
+    """That of each column."""
+    unit = largest_errors(errors)
+    return np.sqrt(np.average((errors / unit) ** 2, axis=0, weights=weights)) * unit
+
+
 def squared_errors(errors: Array, weights: Array) -> Array:
     """What the scale is learned from: squares in units of their mean, none of them zero."""
     squares = errors**2

@@ -25,8 +25,6 @@ class Solution:
         What W is to be multiplied by, where the solver was asked to choose that.
     honest : array, M + 1 × C, optional
         Weights, intercept last, that the rows which chose the penalty have no part in.
-    freedom : float
-        The share of degrees of freedom that is left, where no rows were held out.
     """
 
     coef: NDArray[np.float64]
@@ -35,4 +33,3 @@ class Solution:
     path: list[dict[str, Any]] = field(default_factory=list)
     scale: float = 1.0
     honest: NDArray[np.float64] | None = None
-    freedom: float = 1.0

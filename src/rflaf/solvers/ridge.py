@@ -118,12 +118,6 @@ class NormalEquations:
             self.penalised(alpha, fit_intercept), right, floor if self.single else 0.0
         )
 
-    def freedom(self, alpha: float, fit_intercept: bool = True) -> float:
-        """The share of degrees of freedom that the solution leaves."""
-        values = spectrum_of_sums(self, fit_intercept).values
-        count = max(self.weight, self.rows)
-        return float(1 - (np.sum(values / (values + alpha)) + fit_intercept) / count)
-
     def loss(self, weights: Float64) -> Float64:
         """The mean squared error of each output, for weights from anywhere."""
         cross = np.einsum("mc,mc->c", weights, self.moment)

@@ -152,7 +152,7 @@ def fit_table(
     target : str
         The column to predict.
     task : {"auto", "regression", "classification"}
-        See `choose_task`.
+        See `choose_task`. With a loss other than "squared_error", "auto" is regression.
     loss : str
         Loss of a regression, as for RFLAFRegressor.
     drop : names
@@ -184,7 +184,10 @@ def fit_table(
     >>> model.scores["accuracy"] > 0.9
     True
     """
-    rows, chosen = split_target(table, target, task, drop, strict)
+    by_loss = task == "auto" and loss != "squared_error"  # all other losses are for numbers
+    rows, chosen = split_target(table, target, "regression" if by_loss else task, drop, strict)
+    if by_loss:
+        chosen = chosen._replace(reason=f"loss={loss!r} is for numbers")
     working = progress or (lambda _: nullcontext())
     scored = validation > 0 and len(rows) >= _LEAST_ROWS
     given: dict[str, Any] = {"loss": loss} if chosen.name == "regression" else {}
