@@ -106,6 +106,8 @@ def test_the_normal_distribution():
         found.quantile(1.5)
     with pytest.raises(ValueError, match="'coverage' must lie between 0 and 1"):
         found.interval(0)
+    with pytest.raises(ValueError, match="Got 'a'"):
+        found.interval("a")
 
 
 def test_without_any_width_all_is_at_the_prediction():

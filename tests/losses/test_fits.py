@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import rflaf
 from rflaf import RFLAFRegressor
-from rflaf.losses import LOSSES
+from rflaf.losses import LOSSES, Quantile
 from rflaf.rows import Blocks
 
 CASES = {
@@ -327,3 +327,9 @@ def test_distributions(name):
     np.testing.assert_array_equal(dist.sample(2, 0), dist.sample(2, 0))
     if name in ("squared_error", "poisson", "gamma", "tweedie"):
         np.testing.assert_allclose(dist.mean, found.predict(NEW_X))
+
+
+@pytest.mark.parametrize("quantile", [["a"], [[0.1, 0.2]], [0.5, 0.2], []])
+def test_quantiles_that_are_none(quantile):
+    with pytest.raises(ValueError, match="'quantile' must be a number between 0 and 1, or several"):
+        Quantile(quantile=quantile)

@@ -161,6 +161,8 @@ def test_what_cannot_be_swapped_is_named():
         swap_activations(nn.Sequential(nn.PReLU(4)), nn.PReLU)
     with pytest.raises(ValueError, match="needs an 'example'"):
         swap_activations(ResNet(), per="channel")
+    with pytest.raises(TypeError, match="'model' must be a Module"):
+        swap_activations(3)
     with pytest.raises(ValueError, match="'per' parameter of swap_activations"):
         swap_activations(ResNet(), per="row")
     both = nn.Sequential(nn.ReLU(), nn.Tanh())

@@ -77,3 +77,9 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     reader.join(60)
     assert got == [b"data"]
     assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("path", ["", "."])
+def test_a_file_must_have_a_name(path):
+    with pytest.raises(ValueError, match=r"'path' must name a file\. Got '\.'"):
+        write_whole(path, b"data")

@@ -194,3 +194,12 @@ def test_compare_refuses_too_many_folds():
         next(compare_models(frame, "kind", folds=3))
     with pytest.raises(TableError, match="'folds'"):
         next(compare_models(frame, "y", folds=31))
+
+
+def test_a_quantile_and_a_power_reach_the_estimator():
+    frame = table().assign(y=np.arange(60.0) + 1)
+    high = fit(frame, loss="quantile", quantile=0.9)
+    assert high.estimator.loss_.quantile == 0.9
+    assert fit(frame, loss="tweedie", power=1.2).estimator.loss_.power == 1.2
+    with pytest.raises(ValueError, match="'quantile' parameter of fit_table must be"):
+        fit(frame, loss="quantile", quantile=2)

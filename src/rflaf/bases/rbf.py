@@ -96,6 +96,8 @@ class RBF(Basis):
         >>> RBF.paper(16).n, RBF.paper(16).width
         (17, 0.25)
         """
+        if intervals < 1:
+            raise ValueError(f"'intervals' must be at least 1. Got {intervals}.")
         return cls(intervals + 1)
 
     @property

@@ -21,8 +21,10 @@ def fit(
         Literal[
             "squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"
         ],
-        typer.Option(help="Loss of a regression; quantile: the median."),
+        typer.Option(help="Loss of a regression."),
     ] = "squared_error",
+    quantile: Annotated[float, typer.Option(help="Level of --loss quantile.")] = 0.5,
+    power: Annotated[float, typer.Option(help="Power of --loss tweedie.")] = 1.5,
     out: Annotated[
         Path, typer.Option(help="Model file to write; overwritten if it exists.")
     ] = Path("model.skops"),
@@ -84,6 +86,8 @@ def fit(
             target,
             task=task,
             loss=loss,
+            quantile=quantile,
+            power=power,
             drop=drop or (),
             categorical=categorical or (),
             n_components=components or "auto",

@@ -68,8 +68,8 @@ class Distribution(ABC):
 
     def interval(self, coverage: float = 0.9) -> tuple[Array, Array]:
         """Ends of intervals with probability `coverage`, and equal probability below and above."""
-        if not 0 < coverage < 1:
-            raise ValueError(f"'coverage' must lie between 0 and 1. Got {float(coverage)}.")
+        if np.asarray(coverage).dtype.kind != "f" or not 0 < coverage < 1:
+            raise ValueError(f"'coverage' must lie between 0 and 1. Got {coverage!r}.")
         return self.quantile((1 - coverage) / 2), self.quantile((1 + coverage) / 2)
 
     def sample(self, size: int = 1, rng: Any = None) -> Array:

@@ -76,7 +76,11 @@ class BaseRFLAF(InspectionMixin):
         "projection": [StrOptions(set(PROJECTIONS))],
         "max_bytes": [Interval(Integral, 1, None, closed="left"), None],
         "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
+        "n_jobs": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Integral, None, -1, closed="right"),
+            None,
+        ],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],

@@ -77,6 +77,8 @@ class Explanation:
         ax = current_axes() if ax is None else ax
         values = self.values if self.values.ndim == 2 else self.values[:, :, output]
         row = 0 if row is None and len(values) == 1 else row
+        if row is not None and not -len(values) <= row < len(values):
+            raise ValueError(f"'row' must be one of the {len(values)} rows. Got {row}.")
         shown = values if row is None else values[row][None]
         order = np.argsort(-np.abs(shown).mean(axis=0), kind="stable")[:top][::-1]
         names = [self.feature_names[j] for j in order]

@@ -140,8 +140,9 @@ class Quantile(Robust):
 
     def __post_init__(self) -> None:
         """Numbers in place of what was given, which may be a list or an array."""
-        single = np.ndim(self.quantile) == 0
-        levels = tuple(float(q) for q in np.ravel(self.quantile))
+        single, given = np.ndim(self.quantile) == 0, np.asarray(self.quantile)
+        numbers = given.ndim < 2 and given.dtype.kind in "fi"
+        levels = tuple(float(q) for q in given.ravel()) if numbers else ()
         rising = all(low < high for low, high in zip((0.0, *levels), (*levels, 1.0)))
         if not levels or not rising:
             raise ValueError(

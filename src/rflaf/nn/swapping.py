@@ -85,6 +85,8 @@ def swap_activations(
     >>> [len(group["params"]) for group in groups]
     [2, 4]
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"'model' must be a Module. Got {type(model).__name__}.")
     places = list(_places(model, kinds))
     if not places:
         raise ValueError(

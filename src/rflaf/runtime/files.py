@@ -26,6 +26,8 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     'done'
     """
     path = Path(path)
+    if not path.name:
+        raise ValueError(f"'path' must name a file. Got {str(path)!r}.")
     target = link_target(path)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:

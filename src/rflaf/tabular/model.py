@@ -121,6 +121,7 @@ class TableModel:
 
 @checked(
     validation=[Interval(Real, 0, 1, closed="left")],
+    quantile=[Interval(Real, 0, 1, closed="neither")],
     time_limit=[Interval(Real, 0, None, closed="neither"), None],
 )
 def fit_table(
@@ -129,6 +130,8 @@ def fit_table(
     *,
     task: str = "auto",
     loss: str = "squared_error",
+    quantile: float = 0.5,
+    power: float = 1.5,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     n_components: int | str = "auto",
@@ -153,8 +156,8 @@ def fit_table(
         The column to predict.
     task : {"auto", "regression", "classification"}
         See `choose_task`. With a loss other than "squared_error", "auto" is regression.
-    loss : str
-        Loss of a regression, as for RFLAFRegressor.
+    loss, quantile, power
+        Loss of a regression, as for RFLAFRegressor; one quantile.
     drop : names
         Columns to ignore.
     categorical : names
@@ -190,7 +193,9 @@ def fit_table(
         chosen = chosen._replace(reason=f"loss={loss!r} is for numbers")
     working = progress or (lambda _: nullcontext())
     scored = validation > 0 and len(rows) >= _LEAST_ROWS
-    given: dict[str, Any] = {"loss": loss} if chosen.name == "regression" else {}
+    given: dict[str, Any] = {}
+    if chosen.name == "regression":
+        given = {"loss": loss, "quantile": quantile, "power": power}
     if not given and loss != "squared_error":
         raise TableError(f"loss={loss!r} is for regression. Got classification: {chosen.reason}.")
     estimator: Any = (RFLAFRegressor if given else RFLAFClassifier)(
