@@ -218,8 +218,8 @@ class InspectionMixin(BaseEstimator):
     def gradient(self, X: Any) -> NDArray[Any]:
         """Derivative of each row's score in each column, n × d, or n × d × C.
 
-        Scores are those of `explain`. Non-numeric columns of a frame have NaN. For a missing value
-        it is the derivative at the median. At the kinks of ranks and bins it is one-sided. Outside
+        Scores are those of `explain`. Non-numeric columns of a frame have NaN, and so have missing
+        values; where the fit had none, it is the derivative at the median. At the kinks of ranks and bins it is one-sided. Outside
         the training range it is the slope of the line that continues the model, and 0 where the
         score has reached its bounds. With `monotonic_cst` it is that of the constrained score.
 
@@ -233,14 +233,12 @@ class InspectionMixin(BaseEstimator):
         [[2.0, -1.0]]
         """
         check_is_fitted(self)
+        found, encoder = [], self.encoder_
         with use_threads(self.n_jobs):
-            found = [
-                attribution.gradient(self.members_, self.outside_, as_array(x))
-                for x in self._input_blocks(X)
-            ]
-        steps, encoder = np.concatenate(found), self.encoder_
-        if encoder is not None:
-            steps = encoder.slopes(steps)
+            for x in map(as_array, self._input_blocks(X)):
+                steps = attribution.gradient(self.members_, self.outside_, x)
+                found.append(steps if encoder is None else encoder.slopes(steps, x))
+        steps = np.concatenate(found)
         return steps[:, :, 0] if steps.shape[2] == 1 and self.loss_.single else steps
 
     def to_torch(self) -> Any:

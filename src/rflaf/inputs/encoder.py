@@ -257,13 +257,19 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         """Shares of the results as shares of the columns."""
         return np.bincount(self.origin_, shares, minlength=self.n_features_in_)
 
-    def slopes(self, slopes: Array) -> Array:
-        """Derivatives in the columns, n × d × C, of `slopes` in the results; NaN for no numbers."""
+    def slopes(self, slopes: Array, x: Array) -> Array:
+        """Derivatives in the columns, n × d × C, of `slopes` in the results at x.
+
+        NaN for columns that are no numbers, and for missing ones where the fit had some.
+        """
         found = np.full((len(slopes), self.n_features_in_, slopes.shape[2]), np.nan)
         first = self.parts_[0]
         if isinstance(first, NumberPart):
             numbers = [k for k, j in enumerate(first.at) if self.kinds_[j] != "boolean"]
             found[:, first.at[numbers]] = slopes[:, numbers]
+            flags = x[:, len(first.at) :][:, : len(first.flagged)]
+            for j, missing in zip(first.at[first.flagged], flags.T):
+                found[missing > 0, j] = np.nan
         return found
 
     def of_numbers(self, given: Array) -> Array:
