@@ -219,9 +219,10 @@ class InspectionMixin(BaseEstimator):
         """Derivative of each row's score in each column, n × d, or n × d × C.
 
         Scores are those of `explain`. Non-numeric columns of a frame have NaN, and so have missing
-        values; where the fit had none, it is the derivative at the median. At the kinks of ranks and bins it is one-sided. Outside
-        the training range it is the slope of the line that continues the model, and 0 where the
-        score has reached its bounds. With `monotonic_cst` it is that of the constrained score.
+        values; where the fit had none, it is the derivative at the median. At the kinks of ranks
+        and bins it is one-sided. Outside the training range it is the slope of the line that
+        continues the model, and 0 where the score has reached its bounds. With `monotonic_cst` it
+        is that of the constrained score.
 
         Examples
         --------
