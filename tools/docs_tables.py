@@ -80,13 +80,15 @@ def many_tables() -> str:
             f"{title}, {each.tables} tables",
             NAMES[each.model],
             f"{each.rank:.2f}",
+            "" if each.error_rank is None else f"{each.error_rank:.2f}",
             f"{each.over_best:.2f}",
             f"{each.seconds:.2g} s",
         ]
         for title, classes in (("regression", False), ("classification", True))
         for each in standings(classes)
     ]
-    header = ["", "model", "mean rank", "loss relative to the best", "fit time"]
+    by_error = "mean rank by error rate"
+    header = ["", "model", "mean rank", by_error, "loss relative to the best", "fit time"]
     return markdown(header, lines) + f"\n\n{measured_on('tables')}"
 
 

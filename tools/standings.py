@@ -22,11 +22,15 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Standing:
-    """One model over some tables; `points` has seconds and relative loss on each of them."""
+    """One model over some tables; `points` has seconds and relative loss on each of them.
+
+    `error_rank` is the mean rank by the share of wrong classes; None for regression.
+    """
 
     model: str
     tables: int
     rank: float
+    error_rank: float | None
     over_best: float
     seconds: float
     points: tuple[tuple[float, float], ...]
@@ -46,24 +50,31 @@ def standings(classes: bool) -> list[Standing]:
     tables = [table for table in tables if all((table, model) in rows for model in models)]
     losses = {m: [max(rows[table, m]["loss"], 1e-5) for table in tables] for m in models}
     best = [min(column) for column in zip(*losses.values())]
+    known = all("error" in rows[table, model] for table in tables for model in models)
+    errors = {m: [rows[table, m]["error"] for table in tables] for m in models} if known else {}
     found = []
     for model, own in losses.items():
-        ranks = [
-            1 + sum(other[k] < loss for other in losses.values()) for k, loss in enumerate(own)
-        ]
         over = [loss / least for loss, least in zip(own, best)]
         seconds = [max(rows[table, model]["seconds"], 0.01) for table in tables]
         found.append(
             Standing(
                 model,
                 len(tables),
-                statistics.mean(ranks),
+                _mean_rank(losses, model),
+                _mean_rank(errors, model) if errors else None,
                 statistics.geometric_mean(over),
                 statistics.geometric_mean(seconds),
                 tuple(zip(seconds, over)),
             )
         )
     return sorted(found, key=lambda each: each.over_best)
+
+
+def _mean_rank(values: dict[str, list[float]], model: str) -> float:
+    ranks = [
+        1 + sum(other[k] < own for other in values.values()) for k, own in enumerate(values[model])
+    ]
+    return statistics.mean(ranks)
 
 
 def which_tables() -> str:
