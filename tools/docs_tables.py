@@ -172,6 +172,18 @@ def uncertainty() -> str:
     return markdown(header, rows) + "\n\n" + measured_on("uncertainty")
 
 
+def gaps() -> str:
+    """Predictive distributions for rows between those of the fit."""
+    rows = [
+        [row["set"], row["model"], str(row["splits"])]
+        + [f"{row[name]:.3g}" for name in ("nll", "rmse")]
+        + [f"{row['coverage']:.1%}", f"{row['crps']:.3g}"]
+        for row in load("gaps")["rows"]
+    ]
+    header = ["set", "model", "columns", "NLL", "RMSE", "coverage", "CRPS"]
+    return markdown(header, rows) + "\n\n" + measured_on("gaps")
+
+
 def rules_tried() -> str:
     """Losses and times with another value of a rule, relative to its own value."""
     result = load("rules")
@@ -301,6 +313,7 @@ TABLES = {
     "honesty": honesty,
     "outside": outside,
     "uncertainty": uncertainty,
+    "gaps": gaps,
     "rules": rules_tried,
     "fit_seconds": fit_seconds,
 }
