@@ -1,14 +1,14 @@
 """Predictive distributions on the standard splits of the uncertainty papers.
 
-    python benchmarks/uncertainty.py [--splits 20] [--sets concrete energy ...] [--gaps]
+    python benchmarks/uncertainty.py [--splits 20] [--sets concrete energy ...] [--between]
 
 The splits are those of `$RFLAF_DATA/uci_splits`: for each set `data.csv.gz`, the target last, and
 `mask.csv.gz` with a column per split, 1 for test rows. RMSE, negative log-likelihood in the units
 of the target, the share of test rows between the quantiles 0.05 and 0.95, and CRPS, as means over
 the splits. NGBoost with its defaults runs beside it where it is installed. The rules of the scale
 were found on the first six splits of concrete, energy, wine-quality-red and yacht: only the other
-splits, and protein, are a check of them. With --gaps the test rows of a split are the middle third
-of a column instead, for each column of at least ten values: results/gaps.json.
+splits, and protein, are a check of them. With --between the test rows of a split are the middle
+third of a column instead, for each column of at least ten values: results/between.json.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--sets", nargs="+", choices=PUBLISHED, default=list(PUBLISHED))
-    parser.add_argument("--gaps", action="store_true", help="leave out middle thirds of columns")
+    parser.add_argument("--between", action="store_true", help="leave out middle thirds of columns")
     given = parser.parse_args()
     folder = Path(os.environ.get("RFLAF_DATA", "")) / "uci_splits"
     if not folder.is_dir():
@@ -91,7 +91,7 @@ def main() -> None:
             pd.read_csv(folder / name / f"{part}.csv.gz", header=None).to_numpy(float)
             for part in ("data", "mask")
         )
-        mask = middle_thirds(data) if given.gaps else mask
+        mask = middle_thirds(data) if given.between else mask
         splits = min(given.splits, mask.shape[1])
         found: dict[str, list[list[float]]] = {}
         for k in range(splits):
@@ -107,7 +107,7 @@ def main() -> None:
             rows.append({"set": name, "model": model, "splits": splits, **means,
                          "published_rmse": rmse, "published_nll": nll})  # fmt: skip
             print(f"{name:28}{model:10}", {k: round(v, 4) for k, v in means.items()}, flush=True)
-    write("gaps" if given.gaps else "uncertainty", rows, replace=("set", "model"))
+    write("between" if given.between else "uncertainty", rows, replace=("set", "model"))
 
 
 if __name__ == "__main__":

@@ -172,16 +172,16 @@ def uncertainty() -> str:
     return markdown(header, rows) + "\n\n" + measured_on("uncertainty")
 
 
-def gaps() -> str:
+def between() -> str:
     """Predictive distributions for rows between those of the fit."""
     rows = [
         [row["set"], row["model"], str(row["splits"])]
         + [f"{row[name]:.3g}" for name in ("nll", "rmse")]
         + [f"{row['coverage']:.1%}", f"{row['crps']:.3g}"]
-        for row in load("gaps")["rows"]
+        for row in load("between")["rows"]
     ]
     header = ["set", "model", "columns", "NLL", "RMSE", "coverage", "CRPS"]
-    return markdown(header, rows) + "\n\n" + measured_on("gaps")
+    return markdown(header, rows) + "\n\n" + measured_on("between")
 
 
 def rules_tried() -> str:
@@ -313,7 +313,7 @@ TABLES = {
     "honesty": honesty,
     "outside": outside,
     "uncertainty": uncertainty,
-    "gaps": gaps,
+    "between": between,
     "rules": rules_tried,
     "fit_seconds": fit_seconds,
 }
