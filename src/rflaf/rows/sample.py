@@ -84,7 +84,7 @@ class Sample:
 
     @property
     def width(self) -> int:
-        """About how many numbers a row of inputs holds; counted as 1 if it is sparse."""
+        """How many numbers are in a row of inputs; 1 if rows are sparse."""
         return 1 if sparse.issparse(self.x) else int(self.x.shape[1])
 
     def where(self, kept: NDArray[np.bool_]) -> Sample:
