@@ -86,13 +86,17 @@ WRONG_ROWS = 0.1  # that temperatures expect besides those out of fold
 FEW_ROWS_PENALTY = 1e-4  # of the features' variance, at least, where no rows are held out
 
 # Local models: output weights for small parts of the rows. benchmarks/ablation.py, large.py
+LOCAL_ROUNDS = 16  # at most, each for what the rounds before have left
+LOCAL_PARTITIONS, LOCAL_ALONE = 10, 4  # of a team in a round, over its members, or its only one
 LOCAL_FEATURES = 100  # of a part
 LOCAL_SIZES = (50, 100, 25)  # rows of a part at least, of one partition after the other
-LOCAL_PARTITIONS, LOCAL_ALONE = 24, 12  # of a team, over its members, or its only one
+LOCAL_TRIED, LOCAL_AXES = 16, 8  # directions that a cut is chosen from; columns among them
+LOCAL_COLUMNS = 1000  # with more of them, cuts are along features alone
+LOCAL_COMPARED = 10_000  # rows that directions are compared on, at most
 LOCAL_OVERLAP = 0.1  # of the rows of a part have a share in both of its halves
 LOCAL_PENALTIES = (1.0, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4)  # times the weight of a row
-LOCAL_STRENGTHS = (0.25, 0.5, 0.75, 1.0)  # that rows held out choose from
-LOCAL_GAIN = 0.995  # times the loss without them, at most, or they are left out
+LOCAL_STRENGTHS = (0.1, 0.2, 0.35, 0.5)  # that rows held out choose from
+LOCAL_GAIN = 0.998  # times the loss before a round, at most, or it is left out
 LOCAL_NUMBERS = 1 << 23  # output weights of a team at most; penalties are tried on a quarter
 LOCAL_LEAST = 300  # rows of a member
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings, strategies
 
 from rflaf import RFLAFClassifier, RFLAFRegressor, load, rules, save
 from rflaf.fitting import attribution, localise, solving
-from rflaf.fitting.local import by_part, cut_rows, shares
+from rflaf.fitting.directions import draw_candidates, most_telling
+from rflaf.fitting.local import by_part, cut_rows, joined, shares
 
 
 def _rough(n, rng, d=3):
@@ -89,12 +90,14 @@ def test_a_part_has_the_ridge_solution_of_what_is_left(rough, monkeypatch):
     member = replace(model.members_[0], local=())
     monkeypatch.setattr(rules, "LOCAL_FEATURES", 40)
     rows = object.__new__(localise._Rows)
-    rows.layer = member.layer
+    rows.layer, rows.directions = member.layer, member.layer.components
     rows.inputs = member.layer.inputs(X)
-    rows.left = (y - member.scores(X)[:, 0])[:, None]
-    rows.weights = rows.own_weights = np.ones(len(y))
-    rows.intercept = True
-    (local,) = rows.learn([localise.PartitionPlan(200, 2, np.arange(40))], [0.1])
+    left, ones = (y - member.scores(X)[:, 0])[:, None], np.ones(len(y))
+    rows._left = lambda: (left, ones)
+    rows.own_weights, rows.intercept = ones, True
+    candidates = np.arange(2)[:, None]  # one for each level
+    plan = localise.PartitionPlan(200, 2, np.arange(40), candidates)
+    (local,) = rows.learn([plan], [0.1])
     z = np.asarray(rows.inputs @ member.layer.components)
     phi = np.hstack([member.layer.activation(z), np.ones((len(z), 1))])
     at = shares(local.cuts[0], local.widths[0], z.astype(np.float32))
@@ -106,7 +109,7 @@ def test_a_part_has_the_ridge_solution_of_what_is_left(rough, monkeypatch):
         inner = phi / unit
         gram = (inner * share[:, part : part + 1]).T @ inner
         penalty = 0.1 * len(z) / (4 * 200) * np.eye(41)
-        v = np.linalg.solve(gram + penalty, (inner * share[:, part : part + 1]).T @ rows.left)
+        v = np.linalg.solve(gram + penalty, (inner * share[:, part : part + 1]).T @ left)
         expected += share[:, part] * (inner @ v)[:, 0]
     found = replace(member, local=(local,)).local_scores(rows.inputs)[:, 0]
     assert np.abs(found - expected).max() < 2e-4 * np.abs(expected).max()
@@ -139,7 +142,8 @@ def test_the_rows_of_a_fold_have_no_part_in_what_judges_them(rough, monkeypatch)
         return found
 
     monkeypatch.setattr(sys.modules["rflaf.fitting.fit"], "learn_local", keep)
-    monkeypatch.setattr(localise, "_choose", lambda *given: (0, 1.0))
+    monkeypatch.setattr(localise, "_choose", lambda *given: localise.Chosen(0.5, 0, 0.5))
+    monkeypatch.setattr(rules, "LOCAL_ROUNDS", 3)
     monkeypatch.setattr(solving, "choose_alpha", lambda *given: (0.01, []))
     params = {**model.get_params(), "max_iter": 0}
     RFLAFRegressor(**params).fit(X, y)
@@ -160,9 +164,9 @@ def test_the_rows_of_a_fold_have_no_part_in_what_judges_them(rough, monkeypatch)
 
 def test_partitions_of_a_member_differ(rough):
     _, _, model = rough
-    (local,) = model.members_[0].local
-    assert len(local.cuts) == 8
-    assert len(np.unique(local.cuts[:, 0])) == 8
+    for local in model.members_[0].local:
+        assert len(np.unique(local.coef[:, 0, 0, 0])) == len(local.cuts)
+        assert len(np.unique(local.columns, axis=0)) == len(local.cuts)
 
 
 def test_no_intercept_in_parts_either(rough):
@@ -182,10 +186,10 @@ def test_explanations_follow_local_models(rough):
     out = np.zeros((40, 3, 1))
     attribution._add_local(member, inputs, background, np.arange(3), out)
     truth = np.zeros((40, 3))
-    (local,), (project,) = member.local, member.projectors
     for place in (np.arange(400) + 0.5) / 400:
-        slopes = local.slopes(member.layer, project, start + place * (inputs - start))[:, 0]
-        truth += (inputs - start) * slopes / 400
+        for local, project in zip(member.local, member.projectors):
+            slopes = local.slopes(member.layer, project, start + place * (inputs - start))[:, 0]
+            truth += (inputs - start) * slopes / 400
     found = out[:, :, 0] / member.weight
     wanted = member.local_scores(inputs)[:, 0] - scores.mean()
     size = np.sqrt(np.mean(truth**2))
@@ -279,7 +283,61 @@ def test_few_rows_have_none(rng):
 
 def test_memory_has_a_bound(rough, monkeypatch):
     X, y, model = rough
-    monkeypatch.setattr(rules, "LOCAL_NUMBERS", 3 * 3 * 8 * 41)  # of eight partitions each, three
+    whole = sum(local.coef.size for member in model.members_ for local in member.local)
+    monkeypatch.setattr(rules, "LOCAL_NUMBERS", whole // 4)
     few = RFLAFRegressor(**model.get_params()).fit(X, y)
     numbers = sum(local.coef.size for member in few.members_ for local in member.local)
-    assert numbers <= 3 * 3 * 8 * 41
+    assert 0 < numbers <= whole // 4
+
+
+def test_cuts_go_along_the_columns_that_tell_most(rng):
+    z = rng.standard_normal((2000, 12))
+    left = (np.sign(z[:, 2]) + 0.5 * np.sign(z[:, 2] * z[:, 9]) + z[:, [5]].T)[0][:, None]
+    ones = np.ones(len(z))
+    assert most_telling(z, left, ones, ones, 2).tolist() == [2, 9]
+    weights = np.where(np.abs(z[:, 2]) > 0.5, 1e-9, 1.0)  # rows that count for nothing in it
+    assert most_telling(z, left * (weights == 1)[:, None], ones, ones, 2)[1] == 9
+    rare = (rng.uniform(size=2000) < 0.03).astype(float)  # no median would part these
+    z[:, 1] = rare
+    assert most_telling(z, 50 * rare[:, None], ones, ones, 1)[0] == 1
+
+
+def test_candidates_are_features_and_columns(rng):
+    drawn = draw_candidates(rng, 4, 50, np.array([1.0, 0.0, 2.0, 1.0]))
+    assert drawn.shape[0] == 4
+    assert (np.sort(drawn)[:, -3:] == [50, 52, 53]).all()
+    features = drawn[drawn < 50]
+    assert len(np.unique(features)) == len(features)
+    assert draw_candidates(rng, 4, 4, np.zeros(2)).shape[0] == 4  # as few as there may be
+
+
+def test_joined_models_have_the_same_scores(rough):
+    X, _, model = rough
+    member = model.members_[0]
+    parts = [replace(local, unit=(k + 1) * local.unit) for k, local in enumerate(member.local * 2)]
+    one = replace(member, local=joined(parts))
+    inputs = member.layer.inputs(X)
+    expected = replace(member, local=tuple(parts)).local_scores(inputs)
+    assert len({local.depth for local in one.local}) == len(one.local)
+    np.testing.assert_allclose(one.local_scores(inputs), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_later_rounds_lower_the_error_further(rough, monkeypatch):
+    X, y, model = rough
+    monkeypatch.setattr(rules, "LOCAL_ROUNDS", 1)
+    one = RFLAFRegressor(**model.get_params()).fit(X, y)
+    new, truth = _rough(2000, np.random.default_rng(1))
+    errors = [np.mean((each.predict(new) - truth) ** 2) for each in (model, one)]
+    assert errors[0] < 0.97 * errors[1]
+    assert model.oof_score_ > one.oof_score_
+
+
+def test_cuts_may_follow_single_columns(rough):
+    """Steps of one column are found by directions of that column alone."""
+    X, y, _ = rough
+    y = np.floor(4 * X[:, 0]) + np.floor(3 * X[:, 1])
+    model = RFLAFRegressor(n_components=40, input_form="raw", random_state=0).fit(X, y)
+    M = 40
+    assert any(np.max(local.columns) >= M for member in model.members_ for local in member.local)
+    axes = model.members_[0].directions[:, M:]
+    assert (np.count_nonzero(axes, axis=0) == 1).all()

@@ -45,7 +45,7 @@ class ChangedRows:
         self._inner = held_between(x, outside.ends)
         once = InputsOnce(self._inner)
         inputs = [once.of(member.layer) for member in members]
-        self._z = [project(rows, m.layer.components) for rows, m in zip(inputs, members)]
+        self._z = [project(rows, m.directions) for rows, m in zip(inputs, members)]
         self._inputs = [as_array(rows) for rows in inputs]
 
     def scores(self, column: int, donors: Array) -> Array:
@@ -60,7 +60,7 @@ class ChangedRows:
         for k, member in enumerate(self._members):
             layer = member.layer
             own = np.flatnonzero(self._origin[layer.origin] == column)
-            w = layer.components[own]
+            w = member.directions[own]
             rest = self._z[k] - self._inputs[k][:, own] @ w
             given = as_array(once.of(layer))[:, own] @ w
 

@@ -93,7 +93,7 @@ class _Shuffled:
         layer = member.layer
         inputs = layer.inputs(rows)
         self._inputs = as_array(inputs)
-        self._w, self._sigma, self._order = layer.components, layer.sigma, order
+        self._w, self._sigma, self._order = member.directions, layer.sigma, order
         self._z = project(self._inputs, self._w)
         columns = np.argsort(layer.origin, kind="stable")
         self._columns = np.split(
@@ -116,7 +116,7 @@ class _Shuffled:
         return self._predict(self._z + change @ self._w[columns])
 
     def _predict(self, z: Array) -> Array:
-        scores = np.asarray(fused.predict(self._sigma, z, self._v), np.float64)
+        scores = np.asarray(fused.predict(self._sigma, z[:, : len(self._v)], self._v), np.float64)
         for local in self._local:
             scores = scores + local.scores(self._layer, z[:, local.columns.ravel()])
         return scores

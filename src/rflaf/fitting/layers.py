@@ -90,6 +90,19 @@ class FittedLayer:
         origin = self.form.origin
         return origin if self.means is None else self.means.origin[origin]
 
+    @property
+    def axes(self) -> Array:
+        """Directions that follow one column each, d' × d, as wide as those of the features."""
+        axes = np.zeros((len(self.components), len(self.form.mean)), self.components.dtype)
+        axes[np.arange(len(axes)), self.form.origin] = rules.FILL * self.form.along
+        return axes
+
+    @property
+    def axis_scales(self) -> Array:
+        """How far each column moves Z, relative to the others."""
+        squares = np.square(self.components, dtype=np.float64).sum(axis=1)
+        return np.sqrt(np.bincount(self.form.origin, squares, len(self.form.mean)))
+
     def inputs(self, x: Any, fold: Array | None = None) -> Any:
         """Inputs in their form, in the precision of the layer.
 

@@ -9,7 +9,7 @@ penalty and the part that this has in the scores, which may be none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -40,7 +40,8 @@ class Local:
     Attributes
     ----------
     columns : array of int, T × m
-        The features that each of the T partitions takes. Cuts are made along the z of the first D.
+        The directions that each of the T partitions takes: numbers of features, and behind these of
+        single columns, whose activation is a feature here alone. Cuts are made along the first D.
     cuts, widths : array, T × 2^D - 1
         Where a cut is made, and how far on either side both parts have a share: the first cut of
         all rows, then those of its two parts, and so on.
@@ -125,6 +126,26 @@ class Local:
     def times(self, factor: Any) -> Local:
         """The same with scores times `factor`, a number or C of them."""
         return replace(self, unit=self.unit * factor)
+
+
+def joined(models: Sequence[Local]) -> tuple[Local, ...]:
+    """The same scores with one model for each depth."""
+    found = []
+    for depth in sorted({model.depth for model in models}):
+        same = [model for model in models if model.depth == depth]
+        count = sum(len(model.columns) for model in same)
+        sizes = np.stack([model.unit * (count / len(model.columns)) for model in same])
+        unit = sizes.max(axis=0)
+        coef = [
+            (model.coef * (size / unit)[:, None]).astype(model.coef.dtype)
+            for model, size in zip(same, sizes)
+        ]
+        columns, cuts, widths = (
+            np.concatenate([getattr(model, name) for model in same])
+            for name in ("columns", "cuts", "widths")
+        )
+        found.append(Local(columns, cuts, widths, np.concatenate(coef), unit))
+    return tuple(found)
 
 
 def shares(cuts: Array, widths: Array, z: Array) -> Shares:

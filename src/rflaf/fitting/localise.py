@@ -1,7 +1,7 @@
-"""Learning the local models of all members.
+"""Learning the local models of all members, in rounds: each for what the rounds before have left.
 
-For each member twice: on the rows that it may see, so that those of its fold can choose the penalty
-and the strength; and then, with these, on all rows, for the model that predicts.
+For each member twice: on the rows that it may see, so that those of its fold can choose penalty,
+strength and the number of rounds; and then, with these, on all rows, for the model that predicts.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from rflaf import rules
-from rflaf.fitting.layers import FittedLayer
-from rflaf.fitting.local import Local, by_part, cut_rows, shares
+from rflaf.fitting.directions import draw_candidates, most_telling
+from rflaf.fitting.local import Local, by_part, cut_rows, joined, shares
 from rflaf.fitting.members import Member, teams_of
 from rflaf.fitting.task import Task, means_folds
+from rflaf.runtime.clock import may_learn
 from rflaf.runtime.progress import Progress
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import features, project
 
 Array = NDArray[Any]
+Places = NDArray[np.intp]
 Locals = tuple[Local, ...]
 
 
@@ -46,42 +48,101 @@ def learn_local(
     settings, fold = task.settings, task.fold
     # a penalty that is given is that of one ridge regression of all rows
     wanted = settings.local_models and settings.alpha is None and settings.holds_out
-    wanted = wanted and not settings.uses_cg and not settings.online
+    wanted = wanted and not settings.uses_cg and not settings.online and settings.share.local > 0
     least = min(np.count_nonzero(fold != each) for each in task.folds.of_member)
     if not wanted or least < rules.LOCAL_LEAST or None in judges:
         return found
     teams = teams_of([member.layer for member in members])
-    with Progress("fitting local models", len(teams), settings.verbose) as progress:
+    with Progress("fitting local models", len(teams) * rules.LOCAL_ROUNDS, settings.verbose) as bar:
         for places in teams:
-            plans = [
-                _plans(task, k, members[k].layer, number, len(places))
-                for number, k in enumerate(places)
-            ]
-            seen = [
-                _Rows(task, judges[k], np.flatnonzero(fold != members[k].layer.fold))
-                for k in places
-            ]
-            # penalties by few partitions; the mean of more takes the same penalty, or a lower one
-            penalties: Sequence[float] = rules.LOCAL_PENALTIES
-            few = [
-                each.learn(plan[: -(-len(plan) // 4)], penalties) for each, plan in zip(seen, plans)
-            ]
-            chosen = _choose(task, [judges[k] for k in places], few, 1.0)
-            progress.step({})
-            if chosen is None:
-                continue
-            penalties = penalties[chosen[0] : chosen[0] + 2]
-            every = [each.learn(plan, penalties) for each, plan in zip(seen, plans)]
-            chosen = _choose(task, [judges[k] for k in places], every, rules.LOCAL_GAIN)
-            if chosen is None:
-                continue
-            number, strength = chosen
-            for k, plan, models in zip(places, plans, every):
-                honest = tuple(_of_penalty(each, number, task.loss.outputs) for each in models)
-                rows = _Rows(task, members[k], np.arange(len(fold)))
-                last = rows.learn(plan, penalties[number : number + 1])
-                found[k] = LocalModels(times(honest, strength), times(last, strength))
+            team = [_Learner(task, k, judges[k], members[k]) for k in places]
+            _learn_rounds(task, team, bar)
+            for k, learner in zip(places, team):
+                found[k] = LocalModels(joined(learner.honest), joined(learner.last))
     return found
+
+
+def _learn_rounds(task: Task, team: list[_Learner], bar: Progress) -> None:
+    """Rounds of local models for a team, as long as they lower the loss on its folds."""
+    penalties: Sequence[float] = rules.LOCAL_PENALTIES
+    kinds: Sequence[bool] = (True, False)
+    for number in range(max(1, round(task.settings.share.local * rules.LOCAL_ROUNDS))):
+        if not may_learn(more=0.5):
+            return
+        rounds = [_Round.learn(task, team, number, telling, penalties) for telling in kinds]
+        known = [each for each in rounds if each is not None]
+        if not known:
+            return
+        best = min(known, key=lambda each: each.chosen.loss)
+        best.take(team, penalties, task.loss.outputs)
+        at = rules.LOCAL_PENALTIES.index(penalties[best.chosen.penalty])
+        penalties, kinds = rules.LOCAL_PENALTIES[max(at - 1, 0) : at + 2], (best.telling,)
+        bar.step({"loss": best.chosen.loss})
+
+
+class _Round(NamedTuple):
+    """What a round would add: plans and models for each member, and what the folds choose."""
+
+    telling: bool
+    plans: list[list[PartitionPlan]]
+    models: list[Locals]
+    chosen: Chosen
+
+    @classmethod
+    def learn(
+        cls,
+        task: Task,
+        team: list[_Learner],
+        number: int,
+        telling: bool,
+        penalties: Sequence[float],
+    ) -> _Round | None:
+        """None without memory for it, or where it does not lower the loss on the folds."""
+        plans = [
+            _plans(task, learner, number, place, len(team), telling)
+            for place, learner in enumerate(team)
+        ]
+        if not all(plans):
+            return None
+        models: list[Locals] = [()] * len(team)
+
+        def learn(k: int) -> None:
+            models[k] = team[k].seen.learn(plans[k], penalties)
+
+        parallel(learn, len(team))
+        chosen = _choose(task, [learner.held_out for learner in team], models)
+        return None if chosen is None else cls(telling, plans, models, chosen)
+
+    def take(self, team: list[_Learner], penalties: Sequence[float], outputs: int) -> None:
+        """Have it in the scores of the members, learned again with the rows of their folds."""
+        _, penalty, strength = self.chosen
+
+        def again(k: int) -> None:
+            honest = tuple(_of_penalty(each, penalty, outputs) for each in self.models[k])
+            last = team[k].every.learn(self.plans[k], [penalties[penalty]])
+            team[k].add(times(honest, strength), times(last, strength))
+
+        parallel(again, len(team))
+
+
+class _Learner:
+    """A member while its local models are learned, and the rows that it sees, judges and has."""
+
+    def __init__(self, task: Task, k: int, judge: Any, member: Member) -> None:
+        inside = task.fold == judge.layer.fold
+        self.k, self.layer = k, judge.layer
+        self.seen = _Rows(task, judge, np.flatnonzero(~inside))
+        self.held_out = _Rows(task, judge, np.flatnonzero(inside))
+        self.every = _Rows(task, member, np.arange(len(inside)))
+        self.honest: Locals = ()
+        self.last: Locals = ()
+
+    def add(self, honest: Locals, last: Locals) -> None:
+        """Take the local models of a round."""
+        self.honest, self.last = self.honest + honest, self.last + last
+        self.seen.add(honest)
+        self.held_out.add(honest)
+        self.every.add(last)
 
 
 def times(models: Locals, factor: Any) -> Locals:
@@ -90,29 +151,45 @@ def times(models: Locals, factor: Any) -> Locals:
 
 
 class PartitionPlan(NamedTuple):
-    """A partition that is to be learned: the least rows of a part, the depth, and the features."""
+    """A partition that is to be learned: the least rows of a part, the depth, and the features.
+
+    Cuts are made along the most telling ones of the `candidates`, depth × directions; if there is
+    one of each level, these are the first of the features.
+    """
 
     size: int
     depth: int
-    columns: NDArray[np.intp]
+    columns: Places
+    candidates: Places
 
 
 def _plans(
-    task: Task, k: int, layer: FittedLayer, number: int, members: int
+    task: Task, learner: _Learner, number: int, place: int, members: int, telling: bool
 ) -> list[PartitionPlan]:
-    """The partitions of member k, with this number in its team; the same for any of its rows."""
-    sizes, share = rules.LOCAL_SIZES, task.settings.share.local
-    count = round(share * (rules.LOCAL_ALONE if members == 1 else rules.LOCAL_PARTITIONS / members))
-    wanted = (sizes * count)[:count] if members == 1 else (sizes[number % len(sizes)],) * count
+    """The partitions of a round, for the member with this place in its team.
+
+    Cuts are along `telling` directions, or along directions of features drawn at random.
+    """
+    layer, sizes, share = learner.layer, rules.LOCAL_SIZES, task.settings.share.local
+    wanted = rules.LOCAL_ALONE if members == 1 else rules.LOCAL_PARTITIONS / members
+    count = max(round(share * wanted), 1)
     rows, width = np.count_nonzero(task.fold != layer.fold), layer.components.shape[1]
-    m = min(rules.LOCAL_FEATURES, width)
-    plans, room = [], rules.LOCAL_NUMBERS // (members * task.loss.outputs * (m + 1))
-    for i, size in enumerate(wanted):
+    m, scales = min(rules.LOCAL_FEATURES, width), layer.axis_scales
+    scales = scales if len(scales) <= rules.LOCAL_COLUMNS else np.zeros(1)
+    room = rules.LOCAL_NUMBERS // (members * task.loss.outputs * (m + 1))
+    room -= sum(local.coef.shape[0] * local.coef.shape[1] for local in learner.last)
+    plans = []
+    for i in range(number * count, (number + 1) * count):
+        size = sizes[(i if members == 1 else i + place) % len(sizes)]
         depth = min(int(np.log2(max(rows / size, 1))), m)
         room -= 2**depth
         if depth and room >= 0:
-            columns = task.settings.rng(11, k, i).permutation(width)[:m]
-            plans.append(PartitionPlan(size, depth, columns))
+            rng = task.settings.rng(11, learner.k, i)
+            columns = rng.permutation(width)[:m]
+            candidates = columns[:depth, None]
+            if telling:
+                candidates = draw_candidates(rng, depth, width, scales)
+            plans.append(PartitionPlan(size, depth, columns, candidates))
     return plans
 
 
@@ -122,85 +199,103 @@ def _of_penalty(model: Local, number: int, outputs: int) -> Local:
     return replace(model, coef=np.ascontiguousarray(model.coef[:, :, at]), unit=model.unit[at])
 
 
-def _choose(
-    task: Task, judges: Sequence[Any], tried: list[Locals], most: float
-) -> tuple[int, float] | None:
-    """The number of the penalty, and the strength, with the least loss on rows held out.
+class Chosen(NamedTuple):
+    """The number of a penalty and a strength, and the loss of rows held out with these."""
 
-    None where it is not below `most` times that without local models.
-    """
-    sample, loss = task.sample, task.loss
-    scores, more, at = [], [], []
-    for judge, models in zip(judges, tried):
-        inside = np.flatnonzero(task.fold == judge.layer.fold)
-        inputs = judge.layer.inputs(sample.x[inside])
-        if not models:
-            return None
-        total = replace(judge, local=models).local_scores(inputs)
-        scores.append(judge.scores_of(inputs))
-        more.append(total.reshape(len(inside), -1, loss.outputs))
-        at.append(inside)
-    base, added, rows = np.concatenate(scores), np.concatenate(more), np.concatenate(at)
-    y, weights = sample.y[rows], sample.weights[rows]
-    losses = {
-        (number, strength): loss.value(base + strength * added[:, number], y, weights)
+    loss: float
+    penalty: int
+    strength: float
+
+
+def _choose(task: Task, held_out: list[_Rows], tried: list[Locals]) -> Chosen | None:
+    """The penalty and the strength with the least loss on rows held out; None: no gain."""
+    loss = task.loss
+    more = [rows.scores_of(models) for rows, models in zip(held_out, tried)]
+    added = np.concatenate(more).reshape(sum(map(len, more)), -1, loss.outputs)
+    base, y, weights = (
+        np.concatenate([getattr(rows, name) for rows in held_out])
+        for name in ("scores", "y", "own_weights")
+    )
+    best = min(
+        Chosen(loss.value(base + strength * added[:, number], y, weights), number, strength)
         for number in range(added.shape[1])
         for strength in rules.LOCAL_STRENGTHS
-    }
-    best = min(losses, key=lambda key: losses[key])
-    return best if losses[best] < most * loss.value(base, y, weights) else None
+    )
+    return best if best.loss < rules.LOCAL_GAIN * loss.value(base, y, weights) else None
 
 
 class _Rows:
-    """Some rows as a member takes them, and what its scores leave of their targets.
-
-    `left` is how far the scores are to move by the loss's quadratic model, n × C, and `weights`
-    what rows count for in it.
-    """
+    """Some rows as a member takes them, and the scores that it has for them so far."""
 
     def __init__(self, task: Task, member: Any, at: Array) -> None:
-        self.layer: FittedLayer = member.layer
-        sample, loss = task.sample, task.loss
+        self.member, self.layer = member, member.layer
+        self.directions = np.hstack([self.layer.components, self.layer.axes])
+        sample, self._loss = task.sample, task.loss
         fold = means_folds(self.layer, task.folds, sample.keys)
         self.inputs = self.layer.inputs(sample.x[at], None if fold is None else fold[at])
-        y, self.own_weights = sample.y[at], sample.weights[at]
-        scores = member.scores_of(self.inputs)
+        self.y, self.own_weights = sample.y[at], sample.weights[at]
+        self.scores = member.scores_of(self.inputs)
         self.intercept = task.settings.fit_intercept
-        constant = loss.constant(y, self.own_weights) * self.intercept
-        constant = np.broadcast_to(constant, scores.shape)
-        usual = np.average(loss.quadratic_model(constant, y).bend, weights=self.own_weights)
-        flattest = rules.FLATTEST * 2 * float(usual)  # the bend is half the curvature
+        constant = self._loss.constant(self.y, self.own_weights) * self.intercept
+        bend = self._loss.quadratic_model(np.broadcast_to(constant, self.scores.shape), self.y).bend
+        usual = np.average(bend, weights=self.own_weights)
+        self._flattest = rules.FLATTEST * 2 * float(usual)  # the bend is half the curvature
+
+    def scores_of(self, models: Locals) -> Array:
+        """What local models would add to the scores."""
+        return replace(self.member, local=models).local_scores(self.inputs)
+
+    def add(self, models: Locals) -> None:
+        """Have local models in the scores."""
+        self.scores = self.scores + self.scores_of(models)
+
+    def _left(self) -> tuple[Array, Array]:
+        """How far scores are to move by the loss's quadratic model, n × C, and weights in it."""
         with np.errstate(over="ignore", invalid="ignore"):
-            response, bend = loss.quadratic_model(scores, y, flattest)
-            left, weights = response - scores, self.own_weights * bend
+            response, bend = self._loss.quadratic_model(self.scores, self.y, self._flattest)
+            left, weights = response - self.scores, self.own_weights * bend
         usable = np.isfinite(left).all(axis=1) & np.isfinite(weights)  # scores may be extreme
-        self.left = np.where(usable[:, None], left, 0.0)
-        self.weights = np.where(usable, weights, 0.0)
+        return np.where(usable[:, None], left, 0.0), np.where(usable, weights, 0.0)
 
     def learn(self, plans: list[PartitionPlan], penalties: Sequence[float]) -> Locals:
         """Local models with the weights for all penalties side by side."""
+        self.left, self.weights = self._left()
         grown: list[Any] = [None] * len(plans)
 
         def grow(i: int) -> None:
-            grown[i] = self._grow(*plans[i], penalties)
+            grown[i] = self._grow(plans[i], penalties)
 
         parallel(grow, len(plans))
         found = []
         for depth in sorted({plan.depth for plan in plans}):
             same = [i for i, plan in enumerate(plans) if plan.depth == depth]
-            cuts, widths, coef = (np.stack(each) for each in zip(*(grown[i] for i in same)))
+            columns, cuts, widths, coef = (
+                np.stack(each) for each in zip(*(grown[i] for i in same))
+            )
             unit = np.abs(coef).max(axis=(0, 1, 3))
             unit = np.where(unit > 0, unit, 1.0)[:, None]
-            columns = np.stack([plans[i].columns for i in same])
             model = Local(columns, cuts, widths, (coef / unit).astype(np.float32), unit[:, 0])
             found.append(model.times(len(same) / len(plans)))
         return tuple(found)
 
+    def _columns(self, plan: PartitionPlan) -> Places:
+        """The directions of a partition, those of its cuts first."""
+        if plan.candidates.shape[1] == 1:
+            return plan.columns
+        step = -(-len(self.left) // rules.LOCAL_COMPARED)
+        pool = plan.candidates.ravel()
+        z = project(self.inputs[::step], np.ascontiguousarray(self.directions[:, pool]))
+        given = self.left[::step], self.weights[::step], self.own_weights[::step]
+        cut = pool[most_telling(z, *given, plan.depth)]
+        rest = plan.columns[~np.isin(plan.columns, cut)]
+        return np.concatenate([cut, rest])[: len(plan.columns)]
+
     def _grow(
-        self, size: int, depth: int, columns: Array, penalties: Sequence[float]
-    ) -> tuple[Array, Array, Array]:
-        """A partition: its cuts, their widths, and the output weights of its parts."""
-        z = project(self.inputs, np.ascontiguousarray(self.layer.components[:, columns]))
+        self, plan: PartitionPlan, penalties: Sequence[float]
+    ) -> tuple[Array, Array, Array, Array]:
+        """A partition: its directions, cuts, their widths, and the output weights of its parts."""
+        size, depth, columns = plan.size, plan.depth, self._columns(plan)
+        z = project(self.inputs, np.ascontiguousarray(self.directions[:, columns]))
         cuts, widths = cut_rows(z[:, :depth], self.own_weights, depth)
         at = shares(cuts, widths, z)
         phi = features(self.layer.sigma, z, float(self.intercept))
@@ -212,10 +307,16 @@ class _Rows:
         coef = np.zeros((count, len(penalties) * outputs, width))
         for part, rows, share in by_part(at):
             root = np.sqrt(self.weights[rows] * share)[:, None]
-            shared = phi[rows] * (root / unit)
-            gram, moment = blas.dsyrk(1.0, shared.T), shared.T @ (root * self.left[rows])
+            shared, target = phi[rows] * (root / unit), root * self.left[rows]
+            few = len(rows) < width  # then the solution is a combination of the rows
+            gram = blas.dsyrk(1.0, shared if few else shared.T)
+            right = target if few else shared.T @ target
+            diagonal = np.arange(len(gram))
             for k, alpha in enumerate(penalties):
-                _, own, failed = lapack.dposv(gram + alpha * row * np.eye(width), moment)
+                penalised = gram.copy(order="F")
+                penalised[diagonal, diagonal] += alpha * row
+                _, own, failed = lapack.dposv(penalised, right, overwrite_a=True)
                 if not failed and np.isfinite(own).all():  # or the part adds nothing
+                    own = shared.T @ own if few else own
                     coef[part, k * outputs : (k + 1) * outputs] = own.T / unit
-        return cuts, widths, coef
+        return columns, cuts, widths, coef

@@ -56,9 +56,10 @@ class Member:
         return scores
 
     def scores_at(self, z: Array) -> Array:
-        """The same where Z is known, n × M."""
+        """The same for known z of all directions."""
         unit, layer = self._readout[0], self.layer
-        scores = fused.predict(layer.sigma, z, self.coef / unit) * unit + self.intercept
+        own = z[:, : len(self.coef)]
+        scores = fused.predict(layer.sigma, own, self.coef / unit) * unit + self.intercept
         for local in self.local:
             scores += local.scores(layer, z[:, local.columns.ravel()])
         return scores
@@ -75,10 +76,18 @@ class Member:
         return scores
 
     @computed_once
+    def directions(self) -> Array:
+        """L W, and behind it the directions of single columns if local models have them."""
+        w = self.layer.components
+        if all(np.max(local.columns) < w.shape[1] for local in self.local):
+            return w
+        return np.hstack([w, self.layer.axes])
+
+    @computed_once
     def projectors(self) -> list[Projector]:
         """What gives the z of each local model."""
-        components = self.layer.components
-        return [Projector(components[:, local.columns.ravel()]) for local in self.local]
+        w = self.directions
+        return [Projector(w[:, local.columns.ravel()]) for local in self.local]
 
     @computed_once
     def _readout(self) -> tuple[Array, fused.Readout]:

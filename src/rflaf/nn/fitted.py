@@ -154,7 +154,7 @@ def _steps_of(model: Any) -> fx.GraphModule:
         network = MemberNetwork(member, order)
         scores = tape.call(f"member_{number}", network, inputs)
         for k, local in enumerate(member.local):
-            w = member.layer.components[order][:, local.columns.ravel()]
+            w = member.directions[order][:, local.columns.ravel()]
             z = tape.add("MatMul", tape.cast(inputs, w.dtype), w)
             frozen = deepcopy(network.activation).requires_grad_(False)
             phi = tape.call(f"features_{number}_{k}", frozen, z)

@@ -48,7 +48,7 @@ def _readout(graph: Graph) -> Callable[..., str]:
         scores = _add_readout(graph, phi, member.weight * member.coef)
         for local in member.local:
             columns, layer = local.columns.ravel(), member.layer
-            w = layer.components[order][:, columns].astype(graph.dtype)
+            w = member.directions[order][:, columns].astype(graph.dtype)
             z = graph.add("MatMul", graph.cast(inputs, graph.dtype), w)
             own = local.times(np.full(len(local.unit), member.weight))
             more = own.export(graph, z, add_activation(graph, layer.activation, z), graph.dtype)

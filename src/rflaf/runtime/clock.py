@@ -42,10 +42,10 @@ def check_time() -> None:
         raise OutOfTime
 
 
-def may_learn() -> bool:
-    """Whether there is time for another step of learning."""
+def may_learn(more: float = 0.0) -> bool:
+    """Whether there is time for another step of learning, also in part of the time after it."""
     clock = _clock.get()
-    if clock is None or monotonic() < clock.learn_until:
+    if clock is None or monotonic() < clock.learn_until + more * (clock.end - clock.learn_until):
         return True
     clock.cut = True
     return False

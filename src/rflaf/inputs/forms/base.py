@@ -50,6 +50,11 @@ class Form(ABC):
         """What each result was divided by, in the unit of its column."""
 
     @property
+    def along(self) -> Array:
+        """Parts of the results in directions that follow a single column each, of unit spread."""
+        return np.ones(len(self.origin))
+
+    @property
     def stays_sparse(self) -> bool:
         """Whether sparse rows stay so."""
         return False

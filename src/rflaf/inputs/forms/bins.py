@@ -54,6 +54,12 @@ class Binned(Form):
         return np.concatenate([self.scale[self._plain], self.bins.scale])
 
     @property
+    def along(self) -> Array:
+        bins = self.bins  # together they count the edges below a value
+        count = np.bincount(bins.column)[bins.column]
+        return np.concatenate([np.ones(len(self._plain)), np.sqrt(12) * bins.scale / count])
+
+    @property
     def _plain(self) -> Places:
         """The columns that are not cut into bins."""
         return np.setdiff1d(np.arange(len(self.mean)), self.bins.columns)

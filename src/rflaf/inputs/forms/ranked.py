@@ -158,6 +158,11 @@ class WithRanks(Form):
     def scales(self) -> Array:
         return self.scale[self.origin]
 
+    @property
+    def along(self) -> Array:
+        ranked = np.isin(np.arange(len(self.mean)), self.curves.columns)
+        return np.concatenate([~ranked, np.ones(len(self.curves.columns))])
+
     def names(self, columns: list[str]) -> list[str]:
         return [*columns, *(f"rank of {columns[j]}" for j in self.curves.columns)]
 
