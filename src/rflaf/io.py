@@ -54,7 +54,7 @@ from rflaf.runtime.files import write_whole
 from rflaf.solvers import NormalEquations
 from rflaf.tabular.model import TableModel
 
-_FORMAT = 6  # 2: distributions of errors; 4: local models; 5: several metrics; 6: text by members
+_FORMAT = 7  # to be raised when models have other parts, or parts another meaning
 _MARK = b"rflaf model"
 _COMMENT = re.compile(rb"rflaf model format=(\d+) version=(\S+) sha256=([0-9a-f]{64})")
 

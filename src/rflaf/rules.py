@@ -104,6 +104,7 @@ LOCAL_LEAST = 300  # rows of a member
 SCALE_FEATURES, SCALE_MEMBERS = 100, 3  # of the fit of their scale
 SCALE_OUTPUTS = 4  # targets that have a scale of their own; more have one together
 SCALE_LEAST, SCALE_ROWS = 200, 2000  # rows below which the scale is constant, and at most
+LEAST_SCALE = 0.3  # of the mean one that a loss knows: rows below count for less in its factor
 SCALE_RANGE = 30.0  # times or over its middle, at most
 RATIO_ROWS, LEAST_RATIO = 1000, 0.3  # of the error of the members' mean to that of one
 KNOT_STEP, LAST_KNOT = 0.5, 2.5  # of the quantile function, in normal quantiles

@@ -340,3 +340,15 @@ def test_effort_and_time_limit(here):
     assert "Skipped, because time was short: effort 'fast'." in said
     assert rflaf.load("model.skops").estimator.effort == "fast"
     assert "effort" in fit_small("--effort", "slow", code=2).output
+
+
+def test_codes_with_zeros_in_front_are_read_alike(here):
+    """The same file gives the same codes to `fit --categorical` and to `predict`."""
+    rng = np.random.default_rng(0)
+    code, x = rng.choice(["007", "045", "120"], 240), rng.standard_normal(240)
+    y = x + np.select([code == "007", code == "045"], [10, -10], 0)
+    pd.DataFrame({"region": code, "x": x, "y": y}).to_csv("codes.csv", index=False)
+    fit_small("--categorical", "region", "--out", "codes.skops", source="codes.csv")
+    run("predict", "codes.skops", "codes.csv")
+    found = pd.read_csv("predictions.csv")["prediction"]
+    assert np.mean((found - y) ** 2) < 0.05 * np.var(y)

@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
+from joblib import Parallel, delayed
+from scipy import sparse, stats
 
 from rflaf import RandomFeatures, RFLAFClassifier, RFLAFRegressor, rules
+from rflaf.distributions.positive import CountDistribution
+from rflaf.inputs import ColumnEncoder
+from rflaf.rows import Arrays
 from tests.estimators.conftest import classifier, regressor
 
 
@@ -119,3 +123,91 @@ def test_few_rows_of_the_sample_count(monkeypatch, rng):
     model = RFLAFClassifier(20, max_iter=2, class_weight={0: 0}, random_state=0).fit(X, y)
     rare = y > 0
     assert np.mean(model.predict(X[rare]) == y[rare]) > 0.8
+
+
+def _score(model, X, y):
+    return model.fit(X, y).oof_score_
+
+
+def test_what_joblib_passes_to_its_workers_is_an_array_like_others(rng):
+    """It gives them arrays of more than a megabyte as memmaps, which are streamed if large."""
+    X = rng.standard_normal((1400, 100))
+    X[:, 0] = rng.integers(0, 6, 1400)
+    y = np.array([3.0, -2, 0, 5, -4, 1])[X[:, 0].astype(int)]
+    model = RFLAFRegressor(20, random_state=0, n_members=1, max_iter=0, n_jobs=1)
+    model.set_params(metric="none", input_form="raw", local_models=False, categorical_features=[0])
+    expected = _score(model, X, y)
+    found = Parallel(2)(delayed(_score)(model, X, y) for _ in range(2))
+    assert found == [expected, expected]
+    for given in (Arrays(X, y), sparse.csr_array(X)):
+        with pytest.raises(ValueError, match="'categorical_features' needs 'X' as a frame"):
+            model.fit(given, None if isinstance(given, Arrays) else y)
+
+
+def test_entries_of_one_place_are_one_number(rng):
+    X = sparse.random(300, 40, 0.1, random_state=0, format="csr")
+    y = 5 * X[:, 0].toarray().ravel() + 0.1 * rng.standard_normal(300)
+    model = regressor().fit(X, y)
+    one = sparse.csr_matrix(np.append(3.0, np.zeros(39))[None])
+    four = sparse.csr_matrix((np.full(4, 0.75), np.zeros(4, int), [0, 4]), (1, 40))
+    with pytest.warns(UserWarning, match="outside the range"):
+        np.testing.assert_array_equal(model.predict(four), model.predict(one))
+    assert four.nnz == 4  # it is the caller's
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_odd_row_leaves_the_intervals_of_others_alone(seed):
+    """A claim where there are no others: predictions near zero tell nothing of the dispersion."""
+    rng = np.random.default_rng(seed)
+
+    def drawn(n):
+        X = rng.uniform(-1, 1, (n, 2))
+        return X, np.where(X[:, 0] > 0, rng.gamma(4, 2, n) * (rng.random(n) < 0.9), 0)
+
+    (X, y), (new, truth) = drawn(600), drawn(2000)
+    y[np.argmin(X[:, 0])] = 3
+    model = RFLAFRegressor(60, loss="tweedie", random_state=0, n_members=3).fit(X, y)
+    low, high = model.predict_interval(new, 0.9)
+    assert 0.88 < np.mean((low <= truth) & (truth <= high)) < 0.99
+    assert model.predict_std(new)[new[:, 0] > 0].mean() < 7  # the true one is 4.5
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("quantile", 0.9), ("loss", "squared_error"), ("monotonic_cst", [1, 0]), ("power", 1.2)],
+)
+def test_later_rows_do_not_change_parameters(name, value, rng):
+    X = rng.standard_normal((150, 2))
+    model = RFLAFRegressor(20, loss="quantile", quantile=0.1, random_state=0, max_iter=2)
+    model.partial_fit(X, X[:, 0]).partial_fit(X, X[:, 0])
+    before = model.predict(X)
+    model.set_params(**{name: value})
+    with pytest.raises(ValueError, match=f"'{name}' was .* in the first call of partial_fit"):
+        model.partial_fit(X, X[:, 0])
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_an_encoder_refuses_targets_that_are_no_numbers(odd, rng):
+    import pandas as pd
+
+    y = rng.standard_normal(300)
+    y[3] = odd
+    frame = pd.DataFrame({"level": rng.choice([f"k{i}" for i in range(60)], 300)})
+    with pytest.raises(ValueError, match="Input y contains"):
+        ColumnEncoder(random_state=0).fit_transform(frame, y)
+
+
+@pytest.mark.parametrize("mean", [10.0, 1e5, 1e7])
+def test_densities_of_large_counts(mean):
+    """With hardly more variance than Poisson's, formulas of negative binomials lose all digits."""
+    near = CountDistribution(np.array([mean]), np.array([np.sqrt(mean * (1 + 1e-9))]))
+    np.testing.assert_allclose(near.logpdf(mean), stats.poisson(mean).logpmf(mean), rtol=1e-6)
+
+
+def test_missing_classes_of_pandas_are_named(rng):
+    import pandas as pd
+
+    y = pd.array(["a", "b", pd.NA] * 20, dtype="string")
+    with pytest.raises(ValueError, match="missing classes"):
+        classifier().fit(rng.standard_normal((60, 2)), pd.Series(y))

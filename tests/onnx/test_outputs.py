@@ -64,3 +64,15 @@ def test_a_pipeline_is_checked_by_its_last_step(tmp_path):
     onnx.export(model, tmp_path / "p.onnx", outputs=["prediction", "std", 0.9], check=X)
     with pytest.raises(ValueError, match="'outputs' parameter of export must not be empty"):
         onnx.export(model, tmp_path / "p.onnx", outputs=[])
+
+
+def test_targets_in_one_column_keep_their_shape(tmp_path):
+    X, y = rows(120, 0)
+    column = RFLAFRegressor(**FEW).fit(X, y[:, None])
+    level = RFLAFRegressor(**FEW, loss="quantile", quantile=[0.5]).fit(X, y)
+    for model in (column, level):
+        onnx.export(model, tmp_path / "model.onnx", check=X)
+        found = run(model, tmp_path / "model.onnx", X, ["prediction"])["prediction"]
+        assert found.shape == model.predict(X).shape == (120, 1)
+    found = run(column, tmp_path / "model.onnx", X, LEVELS)["quantiles"]
+    np.testing.assert_allclose(found, column.predict_quantiles(X, LEVELS)[:, 0], atol=1e-3)

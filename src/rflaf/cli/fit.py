@@ -75,7 +75,9 @@ def fit(
         require_jinja2()
         check_output(report, [".html"])
     with working(f"Reading {table}"):
-        frame = read_table(table, separator=sep, missing=missing or ())
+        # as `rflaf predict` reads them: codes such as 007 stay what they are
+        codes = categorical or ()
+        frame = read_table(table, separator=sep, missing=missing or (), strings=codes)
         split_target(frame, target, task, drop or (), strict)  # what is wrong is said at once
     from rflaf.io import save
     from rflaf.tabular import fit_table

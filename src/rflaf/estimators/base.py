@@ -38,6 +38,7 @@ from rflaf.solvers import Learned
 Array = NDArray[Any]
 
 # Parameters that a fit takes as they are
+_KEPT = ("loss", "quantile", "power", "monotonic_cst", "class_weight", "categorical_features")
 _AS_THEY_ARE = (
     *("metric", "solver", "fit_intercept", "validation_fraction", "max_iter", "tol"),
     *("l1", "smoothness", "projection", "max_bytes", "n_jobs", "verbose", "effort", "time_limit"),
@@ -140,7 +141,7 @@ class BaseRFLAF(InspectionMixin):
                 UserWarning,
                 stacklevel=caller_level(),
             )
-        settings = replace(self._fit_settings(), online=True)
+        settings, kept = replace(self._fit_settings(), online=True), self._kept_parameters()
         if before is None:
             loss = self._loss()
             check = InputCheck(type(self), loss, None, self.categorical_features)
@@ -150,14 +151,24 @@ class BaseRFLAF(InspectionMixin):
             fitted = fit_in_time(rows, loss, check.settled(settings, self))
             _warn_of_few_rows(fitted)
         else:
+            before.check(kept)
             settings = replace(settings, seed=before.seed)
             check = InputCheck(type(self), before.fit.loss, fitted=self)
             arrays = check.arrays(X, y, sample_weight)
             self._check_more(before.fit, arrays[1], classes)
             check_heaviest(float(arrays[2].max()))
             fitted = extend(before.fit, ArrayRows(*arrays, first=before.fit.rows_seen), settings)
-        self._publish(check, fitted, PartialState(fitted, settings.seed))
+        self._publish(check, fitted, PartialState(fitted, settings.seed, kept))
         return self
+
+    def _kept_parameters(self) -> dict[str, str]:
+        """Parameters that later rows cannot change, as text."""
+        given = {name: getattr(self, name) for name in _KEPT if hasattr(self, name)}
+        plain = str, int, float, list, tuple, dict, np.ndarray, type(None)
+        return {
+            name: repr(value) if isinstance(value, plain) else type(value).__name__
+            for name, value in given.items()
+        }
 
     def _check_first(self, y: Array, classes: Any) -> None:
         """Whether a first call of partial_fit has the targets that it says."""
@@ -380,10 +391,20 @@ class BaseRFLAF(InspectionMixin):
 
 @dataclass(frozen=True)
 class PartialState:
-    """What partial_fit goes on from."""
+    """What partial_fit goes on from; `kept` are parameters that the first call decides."""
 
     fit: Fit
     seed: int
+    kept: dict[str, str]
+
+    def check(self, kept: dict[str, str]) -> None:
+        """Raise if one of them is another one now."""
+        for name, value in kept.items():
+            if value != self.kept[name]:
+                raise ValueError(
+                    f"{name!r} was {self.kept[name]} in the first call of partial_fit, and cannot "
+                    f"change. Got {value}."
+                )
 
 
 def _warn_of_few_rows(fitted: Fit) -> None:

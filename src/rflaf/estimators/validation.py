@@ -42,12 +42,16 @@ from rflaf.runtime.callers import caller_level
 Array = NDArray[Any]
 
 FLOATS = [np.float64, np.float32]
+_READ_AT_ONCE = 1 << 28  # bytes of a memmap that is an array like any other
 _REPEATED = 0.1  # of the rows repeat others: a warning is given
 
 
 def is_streamed(X: Any) -> bool:
-    """Whether rows are read block by block, never all at once."""
-    return isinstance(X, Source | np.memmap)
+    """Whether rows are read block by block, never all at once.
+
+    joblib passes arrays of more than a megabyte to its workers as memmaps: these are as any other.
+    """
+    return isinstance(X, Source) or (isinstance(X, np.memmap) and X.nbytes > _READ_AT_ONCE)
 
 
 def dense_for(encoder: ColumnEncoder | None, X: Any) -> Any:
@@ -211,6 +215,11 @@ class InputCheck:
 
         Rows of one of the `groups` have one key for the folds, which follows from `seed`.
         """
+        if is_listed(self.found.categorical_features) and (is_streamed(X) or sparse.issparse(X)):
+            raise ValueError(
+                f"'categorical_features' needs 'X' as a frame or a dense array in memory. Got a "
+                f"{type(X).__name__}."
+            )
         if not is_streamed(X):
             x, y, weights = self.arrays(X, y, sample_weight)
             weights = weights / weights.max()  # equal weights are exactly 1

@@ -319,7 +319,9 @@ def _spread(learned: _Learned) -> tuple[Array | None, Spread | None]:
     size = noise = root_mean_square(errors, weights)
     known = loss.error_scale(np.asarray(loss.predict(scores[at])).reshape(len(at), -1))
     if known is not None:
-        size = root_mean_square(errors / known, weights)
+        # rows of tiny predictions count for less: a single event there would outweigh all others
+        part = known / np.hypot(known, rules.LEAST_SCALE * root_mean_square(known, weights))
+        size = root_mean_square(errors / known * part, weights) / root_mean_square(part, weights)
     if known is not None or not held_out:
         return noise, Spread([[]] * len(size), [ErrorShape.normal(float(each)) for each in size])
     unit = largest_errors(errors)

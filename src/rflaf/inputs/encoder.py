@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
@@ -140,6 +140,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         inputs = opened(found, X, reset=True)
         if y is not None:
             check_consistent_length(X, y)
+            assert_all_finite(np.asarray(y), allow_nan=False, input_name="y")
         given = np.empty((X.shape[0], 1)) if hasattr(X, "shape") else X
         weights = _check_sample_weight(
             sample_weight, given, dtype=np.float64, ensure_non_negative=True

@@ -9,6 +9,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
@@ -24,7 +25,11 @@ def checked(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
     """X as scikit-learn's `validate_data` gives it, with names of any type compared."""
     check_labels(estimator, X, reset)
     try:
-        return validate_data(estimator, X, reset=reset, **options)
+        found = validate_data(estimator, X, reset=reset, **options)
+        if sparse.issparse(found) and not found.has_canonical_format:
+            found = found.copy()  # entries of one place are added up before they are clipped
+            found.sum_duplicates()
+        return found
     except OverflowError as error:  # integers, which have no largest one
         columns = columns_of(np.asarray(X, object))
         names = [c.name for c in columns if c.numbers is not None and np.isinf(c.numbers).any()]

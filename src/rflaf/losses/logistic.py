@@ -9,6 +9,7 @@ import numpy as np
 from scipy import optimize
 from scipy.special import expit, softmax
 from sklearn.utils import column_or_1d
+from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.multiclass import check_classification_targets
 
 from rflaf import rules
@@ -50,7 +51,7 @@ class Logistic(Loss):
 
     def check(self, y: Any) -> Array:
         labels = column_or_1d(y, warn=True)
-        if labels.dtype.kind == "O" and any(c is None or c != c for c in labels.ravel()):
+        if labels.dtype.kind == "O" and any(c is None or is_pandas_na(c) or c != c for c in labels):
             raise ValueError("Input y contains missing classes (None or NaN).")
         # whoever has the rows says where a number is not finite
         known = labels[np.isfinite(labels)] if labels.dtype.kind == "f" else labels

@@ -105,9 +105,9 @@ def output_prediction(graph: Graph, model: RFLAFRegressor, x: str, outputs: Outp
     for name in made:
         if name in outputs:
             found = graph.cast(made[name], graph.dtype)
-            if count == 1:
+            if model.loss_.single:
                 found = graph.add("Squeeze", found, np.array([1]))
-            graph.output(name, found, graph.dtype, "n", *([count] if count > 1 else []))
+            graph.output(name, found, graph.dtype, "n", *([] if model.loss_.single else [count]))
     if levels:
         shape = model.spread_.shapes[0]
         errors = shape.quantile(np.array(levels)) / (shape.std if shape.std > 0 else 1.0)
@@ -123,7 +123,7 @@ def _check_outputs(model: RFLAFRegressor, levels: list[Any]) -> None:
             "The outputs 'std' and quantiles need a loss that learns a distribution of errors. Got "
             f"loss={loss.name!r}, whose graphs only have 'prediction'."
         )
-    if levels and model.output_weights_.ndim == 2:
+    if levels and model.output_weights_.ndim == 2 and model.output_weights_.shape[1] > 1:
         raise ValueError(f"Quantiles in 'outputs' need one target. The model has {loss.outputs}.")
 
 

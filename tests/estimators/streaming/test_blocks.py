@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from rflaf.estimators import validation
 from rflaf.fitting import budget
 from rflaf.rows import Arrays, Blocks, Parquet
 from rflaf.rows.sample import SAMPLE, row_keys
@@ -138,7 +139,8 @@ def test_frames_and_parquet(rows, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
-def test_arrays_on_disk(dtype, rows, tmp_path):
+def test_arrays_on_disk(dtype, rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(validation, "_READ_AT_ONCE", 0)
     X, y, weights = rows
     values = (X * 100).astype(dtype)
     on_disk = np.memmap(tmp_path / "x", dtype, "w+", shape=X.shape)
