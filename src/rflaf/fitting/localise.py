@@ -75,8 +75,10 @@ def _learn_rounds(task: Task, team: list[_Learner], bar: Progress) -> None:
             return
         best = min(known, key=lambda each: each.chosen.loss)
         best.take(team, penalties, task.loss.outputs)
-        at = rules.LOCAL_PENALTIES.index(penalties[best.chosen.penalty])
-        penalties, kinds = rules.LOCAL_PENALTIES[max(at - 1, 0) : at + 2], (best.telling,)
+        # most of the work is for many penalties: after two rounds there is one
+        at, near = rules.LOCAL_PENALTIES.index(penalties[best.chosen.penalty]), int(number == 0)
+        penalties = rules.LOCAL_PENALTIES[max(at - near, 0) : at + near + 1]
+        kinds = (best.telling,)
         bar.step({"loss": best.chosen.loss})
 
 
