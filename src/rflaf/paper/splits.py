@@ -118,8 +118,10 @@ def load_split(name: str, protocol: ProtocolName = "corrected", *, progress: boo
     sampled = published and name in TARGETS
     table = make_sampled(name) if sampled else load(name, progress=progress)
     scaling = SCALINGS[name]
-    if published and name == "millionsongs":
-        table, scaling = _without_the_year(table), replace(scaling, target_shift=0.0)
+    if published and name == "millionsongs":  # the first timbre average is predicted, not the year
+        names, is_number = table.feature_names[1:], table.is_number[1:]
+        table = Dataset(table.X[:, 1:], table.X[:, 0], names, is_number=is_number)  # random split
+        scaling = replace(scaling, target_shift=0.0)
     train, test = split(table)
     fitting = np.arange(len(table.X)) if published else train
     mean, deviation = statistics(table, fitting)
@@ -137,13 +139,6 @@ def load_split(name: str, protocol: ProtocolName = "corrected", *, progress: boo
         feature_names=table.feature_names,
         n_classes=known.n_outputs if is_classes else None,
         sigma=known.sigma,
-    )
-
-
-def _without_the_year(table: Dataset) -> Dataset:
-    """As published, the first timbre average is what is predicted, and the split is random."""
-    return Dataset(
-        table.X[:, 1:], table.X[:, 0], table.feature_names[1:], is_number=table.is_number[1:]
     )
 
 
