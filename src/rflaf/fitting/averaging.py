@@ -17,7 +17,7 @@ from rflaf import rules
 from rflaf.fitting.members import Member
 from rflaf.fitting.solving import Solved
 from rflaf.fitting.task import Task, means_folds
-from rflaf.solvers.features import features, project
+from rflaf.solvers.features import features, project, rotated
 
 Array = NDArray[Any]
 
@@ -72,8 +72,7 @@ def _errors_without(k: int, solved: Solved, task: Task, at: Array) -> Array:
     x = layer.inputs(sample.x[at], None if fold is None else fold[at])
     phi = features(layer.sigma, project(x, layer.components)).astype(np.float64)
     errors = sample.y[at] - phi @ solution.honest
-    if rotation is not None:
-        phi = np.hstack([phi[:, :-1] @ rotation.astype(np.float64), phi[:, -1:]])
+    phi = rotated(phi, rotation)
     sums = solved.sums[k][0]
     inside = task.fold[at] != layer.fold
     phi, weights = phi[inside], sample.weights[at][inside]

@@ -27,7 +27,7 @@ from rflaf.rows import ArrayRows, Block, Rows
 from rflaf.runtime.memory import free_bytes
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.cg import WideProblem, WideSettings, solve_cg
-from rflaf.solvers.features import KeptBlocks, check_finite, project, row_rotation
+from rflaf.solvers.features import KeptBlocks, check_finite, project, row_rotation, unrotated
 from rflaf.solvers.newton import NewtonProblem, NewtonSettings, solve_newton
 from rflaf.solvers.objective import FeatureMap
 from rflaf.solvers.parts import RowPart
@@ -111,11 +111,8 @@ def _rotations(task: Task, layers: list[FittedLayer]) -> list[Array | None]:
 def _unrotated(solution: Solution, rotation: Array | None) -> Solution:
     if rotation is None:
         return solution
-    turn = rotation.astype(np.float64)
-    honest = solution.honest
-    if honest is not None:
-        honest = np.vstack([turn @ honest[:-1], honest[-1:]])
-    return replace(solution, coef=turn @ solution.coef, honest=honest)
+    honest = None if solution.honest is None else unrotated(solution.honest, rotation)
+    return replace(solution, coef=rotation.astype(np.float64) @ solution.coef, honest=honest)
 
 
 def solve_sums(

@@ -17,7 +17,7 @@ from rflaf.fitting.task import means_folds
 from rflaf.losses import Loss
 from rflaf.rows import Block
 from rflaf.runtime.threads import parallel
-from rflaf.solvers.features import Workspace, features, project
+from rflaf.solvers.features import Workspace, features, project, rotated
 from rflaf.solvers.ridge import NormalEquations
 
 Array = NDArray[Any]
@@ -80,8 +80,7 @@ class SumMembers:
         features(layer.sigma, z, out=phi)
         if self.exact:
             phi = phi.astype(np.float64)
-        if rotation is not None:
-            phi = np.hstack([phi[:, :-1] @ rotation.astype(phi.dtype), phi[:, -1:]])
+        phi = rotated(phi, rotation)
         plain = bool((rows.weights == 1).all())
         weights = None if plain else rows.weights
         if self.at is None:

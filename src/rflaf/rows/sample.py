@@ -37,6 +37,11 @@ def fold_keys(seed: int, start: int, stop: int) -> Keys:
     return row_keys(seed, FOLD, start, stop)
 
 
+def some_of(count: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Indices of all rows, or of `most` rows drawn at random, in order."""
+    return np.sort(rng.choice(count, most, replace=False)) if count > most else np.arange(count)
+
+
 def fold_cuts(keys: Keys, shares: Sequence[float]) -> Keys:
     """Where to cut the range of keys, so that these shares of them fall between the cuts.
 

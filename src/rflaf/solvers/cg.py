@@ -254,7 +254,8 @@ def _begin(
 ) -> Descent:
     """Everything that the iterations need: one pass over the rows, and the preconditioner."""
     m, itemsize = problem.w.shape[1], problem.w.itemsize
-    room = max(settings.max_bytes - _working_set(m, 1), 0)
+    working_set = 8 * m * 30 + (1 << 28)  # the vectors of M numbers, and the strips at work
+    room = max(settings.max_bytes - working_set, 0)
     rows = min(_SAMPLE, 2 * m, max(room // 2 // (m * itemsize), 50), problem.sample_x.shape[0])
     kept = room - rows * m * itemsize - 16 * rows**2
     system = System(problem.layer(scale, [problem.fit(kept)]), settings.fit_intercept)
@@ -361,8 +362,3 @@ def _solution(
     state: Descent, path: list[Record], scale: float = 1.0, honest: Float64 | None = None
 ) -> Solution:
     return Solution(state.v, state.system.intercept(state.v), state.alpha, path, scale, honest)
-
-
-def _working_set(m: int, outputs: int) -> int:
-    """Bytes of the vectors of M numbers, and of the strips at work."""
-    return 8 * m * outputs * 30 + (1 << 28)

@@ -183,6 +183,20 @@ def row_rotation(phi: Array) -> Array:
     return np.ascontiguousarray(whiten(factor, exact).T.astype(phi.dtype))
 
 
+def rotated(phi: Array, rotation: Array | None) -> Array:
+    """Features in the span of `row_rotation`, and the constant behind them; None: as they are."""
+    if rotation is None:
+        return phi
+    return np.hstack([phi[:, :-1] @ rotation.astype(phi.dtype), phi[:, -1:]])
+
+
+def unrotated(v: Array, rotation: Array | None) -> Array:
+    """Output weights, intercept last, of the features themselves, from those in the span."""
+    if rotation is None:
+        return v
+    return np.vstack([rotation.astype(np.float64) @ v[:-1], v[-1:]])
+
+
 class KeptBlocks:
     """What was made of blocks of rows, kept from the first time on while there is room.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rflaf import rules
 from rflaf.losses import Loss
 from rflaf.runtime.threads import parallel
+from rflaf.solvers.features import unrotated
 from rflaf.solvers.objective import FeatureMap, Objective
 from rflaf.solvers.parts import RowPart
 from rflaf.solvers.penalty import walk
@@ -177,10 +178,10 @@ class _Model:
 
     def solution(self, alpha: float, path: list[dict[str, Any]]) -> Solution:
         """The weights, back from the span of the rows."""
-        unrotated = self.problem.features.unrotated
-        v = unrotated(self.v)
-        honest = None if self.honest is None else unrotated(self.honest)
-        return Solution(v[:-1], v[-1] * self.problem.features.constant, alpha, path, honest=honest)
+        features = self.problem.features
+        v = unrotated(self.v, features.rotation)
+        honest = None if self.honest is None else unrotated(self.honest, features.rotation)
+        return Solution(v[:-1], v[-1] * features.constant, alpha, path, honest=honest)
 
 
 def _choose(models: list[_Model], start: float) -> tuple[float, list[dict[str, Any]]]:
