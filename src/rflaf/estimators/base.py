@@ -26,7 +26,7 @@ from rflaf.estimators.validation import FLOATS, InputCheck, dense_for, is_stream
 from rflaf.fitting import Choice, Fit, FitSettings, Start, extend, fit_in_time
 from rflaf.fitting.budget import block_rows, check_basis
 from rflaf.inputs.forms import FORMS
-from rflaf.inputs.opening import checked, count_rows, opened, some_rows
+from rflaf.inputs.opening import checked, count_rows, opened
 from rflaf.inputs.unknown import UnknownLevels
 from rflaf.losses import Loss
 from rflaf.projection import PROJECTIONS
@@ -55,8 +55,6 @@ _TOO_FEW, _ROWS_TO_BEGIN = 100, 1000
 
 class BaseRFLAF(InspectionMixin):
     """Common part of RFLAFRegressor and RFLAFClassifier."""
-
-    # where the question mark in scikit-learn's HTML representation leads
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
@@ -351,7 +349,8 @@ class BaseRFLAF(InspectionMixin):
             unknown.look(X)
             unknown.warn()
             for start in range(0, count_rows(X), size):
-                yield encoder.encode(some_rows(X, start, start + size))
+                rows = slice(start, start + size)
+                yield encoder.encode([column.take(rows) for column in X])
             return
         nothing = np.zeros(X.shape[0])
         for block in ArrayRows(X, nothing, nothing).blocks(size):

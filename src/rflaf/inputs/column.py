@@ -69,10 +69,6 @@ class Column:
         values = (self.numbers, self.times, self.codes)
         return next((len(value) for value in values if value is not None), None)
 
-    def rows(self, start: int, stop: int) -> Column:
-        """Consecutive rows."""
-        return self.take(slice(start, stop))
-
     def take(self, rows: Any) -> Column:
         """Some of the rows, by whatever indexes an array."""
         names = ("numbers", "times", "codes", "utc", "exact")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from rflaf.inputs.column import Column, as_frame, columns_of, is_frame, is_plain
+from rflaf.inputs.column import as_frame, columns_of, is_frame, is_plain
 
 Array = NDArray[Any]
 
@@ -133,11 +133,6 @@ def count_rows(inputs: Any) -> int:
     if isinstance(inputs, np.ndarray):
         return len(inputs)
     return next((count for column in inputs if (count := column.count) is not None), 0)
-
-
-def some_rows(inputs: Sequence[Column], start: int, stop: int) -> list[Column]:
-    """Some rows of columns."""
-    return [column.rows(start, stop) for column in inputs]
 
 
 def is_listed(categorical_features: Any) -> bool:

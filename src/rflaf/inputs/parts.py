@@ -60,13 +60,8 @@ class NumberPart:
         found = [as_numbers(columns[k], k in lenient, k in durations) for k in self.at.tolist()]
         return self.filled(np.column_stack(found))
 
-    def of_matrix(self, x: Array) -> Array:
-        """The same for a matrix, which is given back where there is nothing to do."""
-        whole = len(self.at) == x.shape[1]
-        return self.filled(x if whole else x[:, self.at])
-
     def filled(self, x: Array) -> Array:
-        """Columns with their medians in place of NaN, and the indicators."""
+        """Columns with their medians in place of NaN, and the indicators; x if it needs nothing."""
         flags = np.isnan(x[:, self.flagged]).astype(x.dtype)
         spoilt = columns_with_missing(x)
         if len(spoilt):

@@ -62,8 +62,10 @@ def readout(z: Tensor, a: Tensor, V: Tensor, basis: str, rows: Tensor | None = N
     """
     here = z.ndim == 2 and _fits(z, z.shape[1], a, V, basis)
     training = torch.is_grad_enabled() and (z.requires_grad or a.requires_grad or V.requires_grad)
-    if rows is not None and not (here and training and not z.requires_grad and _are_numbers(rows)):
-        z, rows = z.index_select(0, rows), None
+    if rows is not None:
+        numbers = rows.ndim == 1 and rows.numel() > 0 and rows.dtype == torch.int64
+        if not (here and training and not z.requires_grad and numbers):
+            z, rows = z.index_select(0, rows), None
     if not (here and z.numel()):
         return activate(z, a, basis) @ V
     if training:
@@ -72,11 +74,6 @@ def readout(z: Tensor, a: Tensor, V: Tensor, basis: str, rows: Tensor | None = N
     sigma = ops.sigma(a, basis)
     with at_most(_threads(z.numel())):
         return torch.from_numpy(fused.predict(sigma, _numpy(z), _numpy(V)))
-
-
-def _are_numbers(rows: Tensor) -> bool:
-    """Whether these are numbers of rows that the kernels take."""
-    return rows.ndim == 1 and rows.numel() > 0 and rows.dtype == torch.int64
 
 
 def _fits(x: Tensor, width: int, a: Tensor, V: Tensor, basis: str) -> bool:

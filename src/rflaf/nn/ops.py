@@ -26,8 +26,9 @@ import torch
 from torch import Tensor
 
 from rflaf import fused
+from rflaf.bases import Polynomial
 from rflaf.nn import gather
-from rflaf.nn.layouts import layout_of, sigma_of
+from rflaf.nn.layouts import layout_of, named_basis, sigma_of
 from rflaf.nn.table_maps import table_map
 from rflaf.runtime.threads import at_most
 
@@ -143,8 +144,8 @@ def sigma(a: Tensor, basis: str) -> fused.Sigma:
 def _runs_fused(z: Tensor, a: Tensor, basis: str) -> bool:
     if z.device.type != "cpu" or z.dtype not in (torch.float32, torch.float64) or not z.numel():
         return False
-    if layout_of(basis) is None:
-        return a.ndim == 1 and not gather.has_formula(basis)
+    if layout_of(basis) is None:  # `gather` has a formula for powers alone
+        return a.ndim == 1 and not isinstance(named_basis(basis), Polynomial)
     return True
 
 

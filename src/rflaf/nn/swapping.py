@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -87,7 +87,13 @@ def swap_activations(
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"'model' must be a Module. Got {type(model).__name__}.")
-    places = list(_places(model, kinds))
+    # every place with a module of these kinds: its parent, its name there, and the module
+    places = [
+        (parent, name, child)
+        for parent in model.modules()
+        for name, child in parent._modules.items()
+        if isinstance(child, kinds)
+    ]
     if not places:
         raise ValueError(
             f"'model' must have modules of the kinds to replace inside it. Got none of {kinds}. "
@@ -152,16 +158,6 @@ def parameter_groups(model: nn.Module, lr: float | None = None) -> list[dict[str
     if lr is not None:
         first["lr"] = lr
     return [first, {"params": [p for p in model.parameters() if id(p) not in own]}]
-
-
-def _places(
-    model: nn.Module, kinds: type[nn.Module] | tuple[type[nn.Module], ...]
-) -> Iterator[tuple[nn.Module, str, nn.Module]]:
-    """Every place with a module of these kinds: its parent, its name there, and the module."""
-    for parent in model.modules():
-        for name, child in parent._modules.items():
-            if isinstance(child, kinds):
-                yield parent, name, child
 
 
 def _function_of(

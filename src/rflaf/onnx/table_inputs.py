@@ -109,10 +109,13 @@ def _add_dates(graph: Graph, part: DatePart, tensors: dict[int, str]) -> str:
     since_first = graph.add("Div", graph.add("Sub", x, np.float64(part.first)), np.float64(DAY))
     found = [graph.add("Where", missing, np.float64(part.median), since_first)]
     days = graph.add("Div", x, np.float64(DAY))
+    unit = np.float64(10**DIGITS)
     for circle in part.circles:
         angle = graph.add("Mul", _PHASES[circle](graph, days), np.float64(2 * np.pi))
-        points = [_rounded(graph, graph.add(axis, angle)) for axis in ("Sin", "Cos")]
-        found += [graph.add("Where", missing, np.float64(0), point) for point in points]
+        for axis in ("Sin", "Cos"):
+            point = graph.add("Round", graph.add("Mul", graph.add(axis, angle), unit))
+            point = graph.add("Div", point, unit)
+            found.append(graph.add("Where", missing, np.float64(0), point))
     if part.since is not None:
         apart = graph.add("Sub", tensors[part.column], tensors[part.since.column])
         apart = graph.add("Div", apart, np.float64(DAY))
@@ -121,11 +124,6 @@ def _add_dates(graph: Graph, part: DatePart, tensors: dict[int, str]) -> str:
     if part.flagged:
         found.append(graph.cast(missing, np.float64))
     return graph.joined(found)
-
-
-def _rounded(graph: Graph, x: str) -> str:
-    unit = np.float64(10**DIGITS)
-    return graph.add("Div", graph.add("Round", graph.add("Mul", x, unit)), unit)
 
 
 def _turns(graph: Graph, x: str, period: float) -> str:

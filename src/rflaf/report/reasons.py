@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf.losses.deviance import Deviance
 from rflaf.pages import Bar, BarList, Section, Subsection
 from rflaf.report.evidence import Evidence
 from rflaf.report.subject import Subject
@@ -43,7 +44,7 @@ def attribution_section(subject: Subject, evidence: Evidence, names: list[str]) 
     unit = "the prediction"
     if subject.classes is not None:
         unit = "the score (for two classes: log-odds)"
-    elif subject.on_log_scale:
+    elif isinstance(subject.estimator.loss_, Deviance):
         unit = "the logarithm of the prediction"
     notes = (
         f"Contribution of each column to {unit}, compared with the mean of some training rows. The "
