@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -32,7 +31,7 @@ from rflaf.losses import Loss
 from rflaf.projection import PROJECTIONS
 from rflaf.rows import ArrayRows, Arrays, Source, SourceRows
 from rflaf.rows.sample import check_heaviest
-from rflaf.runtime.callers import caller_level
+from rflaf.runtime.callers import warn
 from rflaf.solvers import Learned
 
 Array = NDArray[Any]
@@ -132,11 +131,9 @@ class BaseRFLAF(InspectionMixin):
             raise ValueError(f"partial_fit takes no 'time_limit'. Got {self.time_limit!r}.")
         before: PartialState | None = getattr(self, "_partial", None)
         if before is None and "members_" in vars(self):
-            warnings.warn(
+            warn(
                 "partial_fit starts a new model, because this one was fitted by 'fit', which keeps "
-                "no sums over rows.",
-                UserWarning,
-                stacklevel=caller_level(),
+                "no sums over rows."
             )
         settings = replace(self._fit_settings(), online=True)
         if before is None:
@@ -284,12 +281,10 @@ class BaseRFLAF(InspectionMixin):
         column = self._origin[np.argmax(far[:-1])]
         names = getattr(self, "feature_names_in_", None)
         name = f"column {column}" if names is None else f"column {names[column]!r}"
-        warnings.warn(
+        warn(
             f"{far[-1]} of {count} rows lie more than a standard deviation outside the range of "
             f"the training rows, most of them in {name}. Predictions there continue the trend at "
-            "the edge, or stay constant, and predict_interval widens with the distance.",
-            UserWarning,
-            stacklevel=caller_level(),
+            "the edge, or stay constant, and predict_interval widens with the distance."
         )
 
     def _needs_no_checks(self, X: Any) -> bool:
@@ -390,10 +385,8 @@ def _warn_of_few_rows(fitted: Fit) -> None:
     assert fitted.online is not None
     count = fitted.online.first_rows
     if count < _TOO_FEW:
-        warnings.warn(
+        warn(
             f"partial_fit started with {count} rows of positive weight. Standardisation, "
             f"activation and metric are learned from these alone: pass {_ROWS_TO_BEGIN:,} rows or "
-            "more in the first call.",
-            UserWarning,
-            stacklevel=caller_level(),
+            "more in the first call."
         )

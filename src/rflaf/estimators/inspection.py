@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from rflaf.fitting import attribution, describe_members, leading_team
 from rflaf.fitting.changed_rows import ChangedRows
 from rflaf.inputs.forms import Binned
 from rflaf.rows import Source
-from rflaf.runtime.callers import caller_level
+from rflaf.runtime.callers import warn
 from rflaf.runtime.threads import use_threads
 from rflaf.solvers.features import as_array
 
@@ -32,12 +31,10 @@ def warn_of_coverage(share: float, basis: Basis) -> None:
     if share >= _LEAST_COVERAGE:
         return
     low, high = basis.grid
-    warnings.warn(
+    warn(
         f"Only {int(100 * share)}% of the projected inputs lie inside the grid "
         f"[{low:g}, {high:g}], where the activation is learned. A wider 'grid' and more "
-        "'n_basis' may help.",
-        UserWarning,
-        stacklevel=caller_level(),
+        "'n_basis' may help."
     )
 
 

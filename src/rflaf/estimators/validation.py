@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -37,7 +36,7 @@ from rflaf.losses import Logistic, Loss
 from rflaf.rows import ArrayRows, Arrays, Rows, Source, SourceRows
 from rflaf.rows.repeats import repeated_rows
 from rflaf.rows.sample import Keys, fold_keys
-from rflaf.runtime.callers import caller_level
+from rflaf.runtime.callers import warn
 
 Array = NDArray[Any]
 
@@ -255,11 +254,9 @@ def repeat_keys(x: Any, y: Array, weights: Array, seed: int) -> Keys | None:
     sizes = np.bincount(first)
     share = float(np.mean(sizes[first] > 1))
     if share >= _REPEATED:
-        warnings.warn(
+        warn(
             f"{share:.0%} of the rows are duplicates. They share a fold, so that oof_score_ is "
-            "that of new rows. Pass 'groups' if other rows belong together too.",
-            UserWarning,
-            stacklevel=caller_level(),
+            "that of new rows. Pass 'groups' if other rows belong together too."
         )
     keys = fold_keys(seed, 0, len(weights))
     keys[used] = keys[used[first]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rflaf.runtime.callers import caller_level
+from rflaf.runtime.callers import warn
 
 Array = NDArray[Any]
 
@@ -57,11 +56,9 @@ def warn_of_tiny(x: Any, names: Callable[[], Sequence[str]]) -> None:
     tiny = likely[(largest > 0) & (largest < FINEST)]
     if len(tiny):
         shown = ", ".join(repr(str(names()[k])) for k in tiny.tolist())
-        warnings.warn(
+        warn(
             f"All values are below {FINEST:g} in column {shown}, which counts as constant. Use "
-            "another unit.",
-            UserWarning,
-            stacklevel=caller_level(),
+            "another unit."
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ from rflaf.paper.environment import stamp
 from rflaf.paper.records import Record, Store
 from rflaf.paper.runs import build, cached_load, part_of, protocol_of
 from rflaf.paper.specs import Spec
+from rflaf.runtime.callers import warn
 
 REFERENCE = "rfmlp-relu"
 ROWS = 4096  # to train on, and as many to test on: ratios need no more
@@ -47,11 +47,7 @@ def _measure(
         return []
     load = _load()
     if load > 0.6:
-        warnings.warn(
-            f"The machine is busy (load {load:.1f}): ratios of times may be wrong.",
-            UserWarning,
-            stacklevel=3,
-        )
+        warn(f"The machine is busy (load {load:.1f}): ratios of times may be wrong.")
     best = dict.fromkeys((REFERENCE, *todo), (math.inf, math.inf))
     repeats = 1 if quick else REPEATS
     for k in range(repeats):
