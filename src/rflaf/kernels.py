@@ -6,19 +6,18 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, RBF, Fixed
 from rflaf.bases.base import check_parameters
-from rflaf.theory._checks import check_points
+from rflaf.theory._checks import FloatArray, check_points
 from rflaf.theory.infinite_width import ArcCosine, Cosine, InfiniteWidth
 from rflaf.theory.mixture import GaussianMixture
 from rflaf.theory.quadrature import HermiteSeries
 
-FloatArray = NDArray[np.float64]
 Bounds = tuple[float, float] | str
 
 

@@ -10,7 +10,6 @@ from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
@@ -18,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf.activation import Activation
+from rflaf.arrays import Array
 from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, Fixed, get_basis
 from rflaf.estimators import validation
 from rflaf.estimators.inspection import InspectionMixin, warn_of_coverage
@@ -33,8 +33,6 @@ from rflaf.rows import ArrayRows, Arrays, Source, SourceRows
 from rflaf.rows.sample import check_heaviest
 from rflaf.runtime.callers import warn
 from rflaf.solvers import Learned
-
-Array = NDArray[Any]
 
 # Parameters that a fit takes as they are
 _AS_THEY_ARE = (

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf.activation import current_axes
-
-Array = NDArray[Any]
+from rflaf.arrays import Array
 
 _COLOURS = "C0", "C3"  # of what lowers a score, and of what raises it
 

@@ -11,9 +11,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf.activation import Activation
+from rflaf.arrays import Array
 from rflaf.bases import Basis
 from rflaf.distributions import Distribution
-from rflaf.estimators.base import Array, BaseRFLAF
+from rflaf.estimators.base import BaseRFLAF
 from rflaf.estimators.validation import spread_rows
 from rflaf.fitting import Fit
 from rflaf.fitting.spread import Spread

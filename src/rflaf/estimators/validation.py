@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_consistent_length
 from sklearn.utils._missing import is_pandas_na
@@ -18,6 +17,7 @@ from sklearn.utils.validation import (
     _check_y,
 )
 
+from rflaf.arrays import Array
 from rflaf.fitting import FitSettings
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.inputs.forms import FORMS, Form
@@ -37,8 +37,6 @@ from rflaf.rows import ArrayRows, Arrays, Rows, Source, SourceRows
 from rflaf.rows.repeats import repeated_rows
 from rflaf.rows.sample import Keys, fold_keys
 from rflaf.runtime.callers import warn
-
-Array = NDArray[Any]
 
 FLOATS = [np.float64, np.float32]
 _REPEATED = 0.1  # of the rows repeat others: a warning is given

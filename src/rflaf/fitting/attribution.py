@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import fused
+from rflaf.arrays import Array
 from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.members import InputsOnce, Member
 from rflaf.fitting.outside import Outside, held_between
@@ -26,7 +27,6 @@ from rflaf.rows.sample import some_of
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import as_array, project
 
-Array = NDArray[Any]
 Places = NDArray[np.intp]
 
 _MOST_ROWS, _MOST_NUMBERS = 64, 1 << 18  # of the background that is kept with a model

@@ -8,18 +8,14 @@ a ratio of such errors that is taken, and not their size.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import rules
+from rflaf.arrays import Array
 from rflaf.fitting.members import Member
 from rflaf.fitting.solving import Solved
 from rflaf.fitting.task import Task, means_folds
 from rflaf.solvers.features import features, project, rotated
-
-Array = NDArray[Any]
 
 _LEAST_LEFT = 1e-3  # of 1 - h: rounding is below
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import rules
+from rflaf.arrays import Array
 from rflaf.distributions import ErrorShape
 from rflaf.fitting import budget
 from rflaf.fitting.attribution import background_rows
@@ -40,8 +40,6 @@ from rflaf.rows import ArrayRows, InUnits, Rows, Sample
 from rflaf.rows.sample import some_of
 from rflaf.runtime.threads import use_threads
 from rflaf.solvers.features import as_array
-
-Array = NDArray[Any]
 
 _MOST_MIXED = 20_000  # rows that weights of teams are chosen on
 

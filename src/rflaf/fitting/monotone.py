@@ -15,10 +15,10 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import rules
+from rflaf.arrays import Array
 from rflaf.fitting.members import Member, mixed_scores, teams_of
 from rflaf.fitting.settings import FitSettings
 from rflaf.fitting.task import Task
@@ -27,8 +27,6 @@ from rflaf.losses import Loss
 from rflaf.rows import Sample
 from rflaf.rows.sample import some_of
 from rflaf.solvers.features import as_array
-
-Array = NDArray[Any]
 
 _BLOCK = 1 << 15  # rows that members are asked for at once
 _NUMBERS = 1 << 22  # of their slopes at once

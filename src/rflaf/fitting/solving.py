@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import fused, rules
+from rflaf.arrays import Array
 from rflaf.fitting import budget
 from rflaf.fitting.folds import Folds
 from rflaf.fitting.layers import FittedLayer
@@ -33,8 +33,6 @@ from rflaf.solvers.objective import FeatureMap
 from rflaf.solvers.parts import RowPart
 from rflaf.solvers.result import Solution
 from rflaf.solvers.ridge import choose_alpha, gcv_penalty
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

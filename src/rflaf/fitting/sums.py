@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import fused
+from rflaf.arrays import Array
 from rflaf.fitting.folds import Folds
 from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.members import InputsOnce
@@ -20,7 +19,6 @@ from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import Workspace, features, project, rotated
 from rflaf.solvers.ridge import NormalEquations
 
-Array = NDArray[Any]
 Pair = tuple[NormalEquations, NormalEquations]  # sums of rows to fit to, and of those held out
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import rules
+from rflaf.arrays import Array
 from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.members import Member, teams_of
 from rflaf.fitting.outside import Outside, held_between, plain_outside
@@ -23,8 +23,6 @@ from rflaf.fitting.task import Task
 from rflaf.rows.sample import some_of
 from rflaf.solvers.features import features, project
 from rflaf.solvers.linalg import solve_positive
-
-Array = NDArray[Any]
 
 _FEWEST = 10  # rows of a tail, and before it, that can tell anything
 

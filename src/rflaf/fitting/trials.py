@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import rules
 from rflaf.fitting.layers import draw_layer, learn_form, learn_settings, not_learned, own_form
@@ -21,7 +20,6 @@ from rflaf.solvers.sketches import Problem, Sketch, sketch_ridge
 from rflaf.solvers.starts import Kind, Learned, compiled, lowest
 from rflaf.solvers.varpro import learn_activation
 
-Array = NDArray[Any]
 Losses = dict[Choice, float]
 
 _KINDS: tuple[Kind, ...] = ("none", "diagonal", "full")  # the one with fewest unknowns first

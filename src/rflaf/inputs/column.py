@@ -15,9 +15,8 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from rflaf.arrays import Array
 
 DAY = 86_400.0  # seconds
 _LONGEST = 10_000  # bits of an integer that Python writes in decimal digits

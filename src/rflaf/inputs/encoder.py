@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from rflaf.arrays import Array
 from rflaf.inputs.kinds import kinds_of, warn_of
 from rflaf.inputs.learning import column_parts, matrix_parts, target_matrix
 from rflaf.inputs.opening import NAMES, categorical_at, opened
@@ -22,8 +23,6 @@ from rflaf.inputs.parts import CodePart, DatePart, NumberPart, Part
 from rflaf.inputs.target_means import Coded, inner_folds, learn_means
 from rflaf.inputs.text import TextPart
 from rflaf.inputs.unknown import UnknownLevels
-
-Array = NDArray[Any]
 
 _MOST_CLASSES = 20  # whole numbers of more values are numbers, if nobody says otherwise
 CATEGORICAL = [StrOptions({"from_dtype"}), "array-like", None]

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.inputs.column import Column, column_of, is_id_name, levels_column, levels_of
 from rflaf.inputs.dates import learn_orders, on_clock, read_dates
 from rflaf.runtime.callers import warn
-
-Array = NDArray[Any]
 
 FEW_LEVELS = 20  # that a category of numbers and something else may have
 _ALL_DIFFERENT = 0.95  # of the rows, for numbers that are called an id

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.inputs.column import DAY, Column
 from rflaf.inputs.kinds import as_levels, as_numbers, as_times, date_reading
 from rflaf.inputs.parts import (
@@ -22,8 +22,6 @@ from rflaf.inputs.parts import (
     phase,
 )
 from rflaf.inputs.text import text_part
-
-Array = NDArray[Any]
 
 _MOST_MEASURED = 10_000  # rows that a median is taken of
 _LEAST_ROWS = 5  # that a level needs for a column of its own; fewer where the rows are few

@@ -8,13 +8,10 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from rflaf.inputs.column import as_frame, columns_of, is_frame, is_plain
-
-Array = NDArray[Any]
 
 FLOATS = [np.float64, np.float32]
 NAMES = ("n_features_in_", "feature_names_in_", "column_labels_")  # that describe the columns

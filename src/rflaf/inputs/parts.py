@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.inputs.column import DAY, Column
 from rflaf.inputs.kinds import as_levels, as_numbers, as_times
 from rflaf.inputs.text import TextPart
-
-Array = NDArray[Any]
 
 YEAR = 365.2425  # days
 CIRCLES = ("year", "week", "day")

@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from rflaf.arrays import Array
 from rflaf.runtime.callers import warn
-
-Array = NDArray[Any]
 
 FINEST = 1e-300  # of a column's largest value; the inverse of a smaller one may overflow
 FARTHEST = 1e15  # standard deviations; further out, sums of float32 products would overflow

@@ -12,10 +12,10 @@ import torch
 from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 
+from rflaf.arrays import Float64
 from rflaf.bases import Basis, BSpline, get_basis, with_tails
 from rflaf.bases.base import checked
 from rflaf.nn.initial import fit, watched
-from rflaf.nn.layouts import Float64
 from rflaf.nn.learnable import LearnableActivation
 
 _IMAGE_NDIM = 4  # from so many dimensions on, channels are the second one

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf._version import __version__
+from rflaf.arrays import Array
 from rflaf.bases.base import checked
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.inputs.encoder import ColumnEncoder
@@ -24,8 +24,6 @@ from rflaf.onnx.models import Outputs, output_classes, output_features, output_p
 from rflaf.onnx.steps import add_step
 from rflaf.onnx.table_inputs import add_columns, column_values
 from rflaf.runtime.files import write_whole
-
-Array = NDArray[Any]
 
 _LARGEST = 2**31 - 1  # bytes of a file in this format
 _TOLERANCE = 1e-5  # of the largest prediction

@@ -6,12 +6,11 @@ import hashlib
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from rflaf.arrays import Array
 from rflaf.graphs import Operators
 
-Array = NDArray[Any]
 Dimension = str | int
 
 # Old enough for every runtime of the last years; nothing below needs a later one.

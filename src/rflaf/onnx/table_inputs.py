@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.inputs.column import DAY
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.inputs.kinds import SAME, as_levels, as_numbers
@@ -15,8 +15,6 @@ from rflaf.inputs.opening import count_rows, opened
 from rflaf.inputs.parts import DIGITS, YEAR, CodePart, DatePart, LevelPart, NumberPart
 from rflaf.inputs.text import TextPart
 from rflaf.onnx.graph import ML_DOMAIN, Graph
-
-Array = NDArray[Any]
 
 
 def column_inputs(encoder: ColumnEncoder) -> dict[int, str]:

@@ -26,8 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, special
 
 from rflaf.activation import Activation
-
-Float64 = NDArray[np.float64]
+from rflaf.arrays import Float64
 
 PENALTIES = 10.0 ** np.arange(-3.0, -11.5, -0.5)
 N_FOLDS = 5

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.datasets import Dataset, info, load
 from rflaf.datasets.stream import Stream
 from rflaf.datasets.synthetic import TARGETS, make_sampled
 from rflaf.paper.protocols import PROTOCOL_NAMES, ProtocolName
-
-Array = NDArray[Any]
 
 _BLOCK = 1 << 18  # numbers in a block of rows: float64 temporaries stay in the cache
 

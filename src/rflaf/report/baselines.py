@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
+from rflaf.arrays import Array
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.report.evidence import Evidence, TrainingRows
 from rflaf.report.given_rows import GivenRows
-
-Array = NDArray[Any]
 
 MOST_COLUMNS = 1000  # of the given ones
 _MOST_ROWS = 20_000

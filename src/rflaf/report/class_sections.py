@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score, roc_curve
 
+from rflaf.arrays import Array
 from rflaf.pages import Cell, Histogram, Line, Panel, Section, Subsection, TableView
 from rflaf.report.evidence import Evidence
 from rflaf.report.rows_shown import shown_rows
-
-Array = NDArray[Any]
 
 _BINS = 10
 _CURVES = 6  # classes with a ROC curve of their own

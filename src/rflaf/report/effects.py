@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.pages import Bar, BarList, Histogram, Line, Panel, Section, Subsection
 from rflaf.pages.svg import ticks
 from rflaf.report.evidence import Evidence
 from rflaf.report.given_rows import FEW_VALUES, GivenColumn
 from rflaf.report.subject import Subject
 from rflaf.report.wording import figure
-
-Array = NDArray[Any]
 
 MOST_COLUMNS = 9
 MOST_OUTPUTS = 5  # that one chart has lines for

@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rflaf.arrays import Array
 from rflaf.inputs.column import DAY, as_frame, column_of
 from rflaf.report.wording import DAYS_OF_A_YEAR
 from rflaf.runtime.cached import computed_once
-
-Array = NDArray[Any]
 
 FEW_VALUES = 6  # a number with so many values or fewer is shown by its values
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.losses.deviance import Deviance
 from rflaf.pages import Bar, BarList, Section, Subsection
 from rflaf.report.evidence import Evidence
 from rflaf.report.subject import Subject
 from rflaf.report.wording import figure
-
-Array = NDArray[Any]
 
 _WORST = 3  # rows of large errors
 _MOST_BARS = 8

@@ -8,13 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from rflaf.arrays import Array
 from rflaf.report.given_rows import GivenRows
 from rflaf.runtime.threads import use_threads
-
-Array = NDArray[Any]
 
 _SHUFFLED_ROWS = 300
 

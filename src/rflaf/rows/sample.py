@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-Array = NDArray[Any]
+from rflaf.arrays import Array
+
 Keys = NDArray[np.uint64]
 Piece = tuple[
     Any, ...

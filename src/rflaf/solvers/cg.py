@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import fused
+from rflaf.arrays import Array, Float64
 from rflaf.solvers.features import FeatureOverflow, project
 from rflaf.solvers.layer import Layer
 from rflaf.solvers.parts import RowPart
@@ -37,8 +37,6 @@ _FINE = 1e-4  # what an iteration has to gain; less than that, a few times, is t
 _ROUGH = 1e-3  # the same, while a scale is tried: enough to compare
 _SCALE_GAIN = 5e-3  # and what a scale has to gain
 
-Array = NDArray[Any]
-Float64 = NDArray[np.float64]
 Record = dict[str, Any]
 Callback = Callable[[Record], None] | None
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import fused
+from rflaf.arrays import Array
 from rflaf.fused import BinnedMatrix, for_each
 from rflaf.solvers.linalg import factorise, whiten
 
-Array = NDArray[Any]
 _FEW = 100  # rows whose span is found by singular values
 _TILE, _FEW_INPUTS = 8, 32  # rows of a product with up to so many inputs, as for predictions
 _SHARED = 1 << 20  # elements of Z from which on threads share a product

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import rules
+from rflaf.arrays import Float64
 from rflaf.losses import Loss
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import unrotated
@@ -17,8 +17,6 @@ from rflaf.solvers.objective import FeatureMap, Objective
 from rflaf.solvers.parts import RowPart
 from rflaf.solvers.penalty import walk
 from rflaf.solvers.result import Solution
-
-Float64 = NDArray[np.float64]
 
 # How far from its least the loss may be, relatively, while choosing and at the end. A rougher loss
 # while choosing leaves the weights where the last penalty had them, and then all penalties look the

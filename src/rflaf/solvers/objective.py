@@ -13,9 +13,9 @@ from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import fused
+from rflaf.arrays import Array, Float64
 from rflaf.losses import Loss
 from rflaf.rows import Block
 from rflaf.solvers.features import KeptBlocks, check_finite, features, project, rotated
@@ -24,8 +24,6 @@ from rflaf.solvers.linalg import factorise, unwhiten, whiten
 from rflaf.solvers.parts import RowPart, add_results
 from rflaf.solvers.ridge import NormalEquations, add_gram
 
-Array = NDArray[Any]
-Float64 = NDArray[np.float64]
 Part = tuple[Array, Array, Array]  # features, targets and weights of a block
 
 _MOST_STEPS = 200
