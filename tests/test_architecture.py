@@ -24,7 +24,7 @@ PARTS = {
     },
     "__main__": {"cli", "warm_up"},
     "_version": set(),
-    "activation": {"bases", "formulas", "fused"},
+    "activation": {"bases", "formulas", "fused", "runtime"},
     "archive": set(),
     "arrays": set(),
     "bases": set(),
@@ -111,7 +111,7 @@ PARTS = {
         "inputs",
         "runtime",
     },
-    "pages": set(),
+    "pages": {"runtime"},
     "paper": {
         "_version",
         "activation",
@@ -135,7 +135,7 @@ PARTS = {
         "pages",
         "runtime",
     },
-    "rows": {"arrays"},
+    "rows": {"arrays", "runtime"},
     "rules": set(),
     "runtime": set(),
     "solvers": {"arrays", "fused", "losses", "rows", "rules", "runtime"},
@@ -205,6 +205,8 @@ def imports(tree):
                 yield from ((_home(alias.name), early) for alias in node.names)
             else:
                 yield node.module, early
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "needed":
+            yield node.args[0].value, early
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             # import_module("rflaf.io"), files("rflaf.paper"), and tables of such names
             words = node.value.split(".")
@@ -255,6 +257,7 @@ def imported_parts():
         ("def f():\n    from rflaf.nn import KAN", {("rflaf.nn", False)}),
         ("if TYPE_CHECKING:\n    from rflaf.nn import KAN", {("rflaf.nn", False)}),
         ("import_module('rflaf.io')", {("rflaf.io", True)}),
+        ("def f():\n    needed('skops.io', 'It', 'it')", {("skops.io", False)}),
         ("x = lambda name: import_module(f'rflaf.cli.{name}')", {("rflaf.cli", False)}),
         ('"""See rflaf.io and others."""', set()),
     ],

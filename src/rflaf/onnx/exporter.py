@@ -23,6 +23,7 @@ from rflaf.onnx.graph import Graph
 from rflaf.onnx.models import Outputs, output_classes, output_features, output_prediction
 from rflaf.onnx.steps import add_step
 from rflaf.onnx.table_inputs import add_columns, column_values
+from rflaf.runtime.extras import needed
 from rflaf.runtime.files import write_whole
 
 _LARGEST = 2**31 - 1  # bytes of a file in this format
@@ -227,12 +228,8 @@ def _check_rows(
     data: bytes, model: Any, rows: Any, inputs: dict[str, Array], dtype: str, wanted: Outputs
 ) -> None:
     """Raise unless the graph in `data` gives for the rows what the model gives."""
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise ImportError(
-            "The 'check' parameter of export needs onnxruntime: pip install 'rflaf[onnx]'."
-        ) from error
+    use = "The 'check' parameter of export needs onnxruntime"
+    onnxruntime = needed("onnxruntime", use, "'rflaf[onnx]'")
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     outputs = dict(zip(names, session.run(names, inputs), strict=True))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rflaf.runtime.callers import warn
+from rflaf.runtime.extras import needed
 
 Record = dict[str, Any]
 
@@ -95,12 +96,7 @@ class Store:
             lock.release()
 
     def _lock(self, name: str) -> Any:
-        try:
-            import filelock
-        except ImportError as error:
-            raise ImportError(
-                "Writing records needs filelock: pip install 'rflaf[experiments]'."
-            ) from error
+        filelock = needed("filelock", "Writing records needs filelock", "'rflaf[experiments]'")
         folder = self.folder / ".locks"
         folder.mkdir(parents=True, exist_ok=True)
         return filelock.FileLock(folder / f"{name}.lock")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rflaf.rows.sources import Source
+from rflaf.runtime.extras import needed
 
 
 class Parquet(Source):
@@ -52,7 +53,8 @@ class Parquet(Source):
         weight: str | None = None,
         batch_rows: int = 65536,
     ) -> None:
-        self._dataset = _open(path)
+        dataset = needed("pyarrow.dataset", "Parquet files need pyarrow", "'rflaf[parquet]'")
+        self._dataset = dataset.dataset(os.fspath(path), format="parquet")
         self._target = target
         several = [] if target is None or isinstance(target, str) else list(target)
         self._targets = [target] if isinstance(target, str) else several
@@ -104,11 +106,3 @@ class Parquet(Source):
         if self._weight is not None:
             parts.append(np.asarray(table.column(self._weight)))
         return tuple(parts) if len(parts) > 1 else parts[0]
-
-
-def _open(path: str | os.PathLike[str]) -> Any:
-    try:
-        from pyarrow import dataset
-    except ImportError as error:
-        raise ImportError("Parquet files need pyarrow: pip install 'rflaf[parquet]'.") from error
-    return dataset.dataset(os.fspath(path), format="parquet")
