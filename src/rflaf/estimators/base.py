@@ -141,7 +141,14 @@ class BaseRFLAF(InspectionMixin):
             self._check_first(arrays[1], classes)
             rows = check.keyed(*arrays, seed=settings.seed)
             fitted = fit_in_time(rows, loss, check.settled(settings, self))
-            _warn_of_few_rows(fitted)
+            assert fitted.online is not None
+            count = fitted.online.first_rows
+            if count < _TOO_FEW:
+                warn(
+                    f"partial_fit started with {count} rows of positive weight. Standardisation, "
+                    "activation and metric are learned from these alone: pass "
+                    f"{_ROWS_TO_BEGIN:,} rows or more in the first call."
+                )
         else:
             settings = replace(settings, seed=before.seed)
             check = InputCheck(type(self), before.fit.loss, fitted=self)
@@ -273,17 +280,15 @@ class BaseRFLAF(InspectionMixin):
             far, count = far + self.outside_.far(x), count + x.shape[0]
             yield self._block_scores(x)
         if far[-1] and far[-1] >= _FAR_SHARE * count:
-            self._warn_of_far_rows(far, count)
-
-    def _warn_of_far_rows(self, far: Array, count: int) -> None:
-        column = self._origin[np.argmax(far[:-1])]
-        names = getattr(self, "feature_names_in_", None)
-        name = f"column {column}" if names is None else f"column {names[column]!r}"
-        warn(
-            f"{far[-1]} of {count} rows lie more than a standard deviation outside the range of "
-            f"the training rows, most of them in {name}. Predictions there continue the trend at "
-            "the edge, or stay constant, and predict_interval widens with the distance."
-        )
+            column = self._origin[np.argmax(far[:-1])]
+            names = getattr(self, "feature_names_in_", None)
+            name = f"column {column}" if names is None else f"column {names[column]!r}"
+            warn(
+                f"{far[-1]} of {count} rows lie more than a standard deviation outside the range "
+                f"of the training rows, most of them in {name}. Predictions there continue the "
+                "trend at the edge, or stay constant, and predict_interval widens with the "
+                "distance."
+            )
 
     def _needs_no_checks(self, X: Any) -> bool:
         """Whether X is a small array that all checks would leave as it is.
@@ -376,15 +381,3 @@ class PartialState:
 
     fit: Fit
     seed: int
-
-
-def _warn_of_few_rows(fitted: Fit) -> None:
-    """Warn where a first call of partial_fit has few rows of positive weight."""
-    assert fitted.online is not None
-    count = fitted.online.first_rows
-    if count < _TOO_FEW:
-        warn(
-            f"partial_fit started with {count} rows of positive weight. Standardisation, "
-            f"activation and metric are learned from these alone: pass {_ROWS_TO_BEGIN:,} rows or "
-            "more in the first call."
-        )

@@ -101,15 +101,6 @@ class Sample:
         return replace(self, **{name: getattr(self, name)[kept] for name in parts})
 
 
-def smallest(pieces: list[Piece], size: int) -> Piece:
-    """The rows with the smallest keys of all pieces, in their order."""
-    piece = join(pieces)
-    if len(piece[-1]) > size:
-        kept = np.sort(np.argpartition(piece[-1], size - 1)[:size])
-        piece = tuple(part[kept] for part in piece)
-    return piece
-
-
 class SampleDraw:
     """Keeps the rows with the smallest keys of those it is given, in their order.
 
@@ -151,8 +142,11 @@ class SampleDraw:
             self._limit = self.piece()[-1].max()
 
     def piece(self) -> Piece:
-        """What is kept, in one piece."""
-        piece = smallest(self._pieces, self.size)
+        """What is kept, in one piece: the rows with the smallest keys, in their order."""
+        piece = join(self._pieces)
+        if len(piece[-1]) > self.size:
+            kept = np.sort(np.argpartition(piece[-1], self.size - 1)[: self.size])
+            piece = tuple(part[kept] for part in piece)
         self._pieces, self._count = [piece], len(piece[-1])
         return piece
 
