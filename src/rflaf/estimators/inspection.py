@@ -204,10 +204,13 @@ class InspectionMixin(BaseEstimator):
         single = found.shape[2] == 1 and self.loss_.single
         labels = None if single else getattr(self, "classes_", None)
         base = np.broadcast_to(base, (len(found), len(base)))
+        data = None  # of a source, which may be read only in blocks
+        if not isinstance(X, Source):
+            data = X.toarray() if sparse.issparse(X) else np.asarray(X)
         return Explanation(
             values=found[:, :, 0] if single else found,
             base_values=base[:, 0] if single else base,
-            data=_as_given(X),
+            data=data,
             feature_names=self._column_names(),
             output_names=None if labels is None else [str(label) for label in labels],
         )
@@ -389,10 +392,3 @@ class InspectionMixin(BaseEstimator):
         return write_report(
             self, path, X_test, y_test, X_train=X_train, y_train=y_train, title=title
         )
-
-
-def _as_given(X: Any) -> NDArray[Any] | None:
-    """Rows as users gave them, as an array; None for a source, which may be read only in blocks."""
-    if isinstance(X, Source):
-        return None
-    return X.toarray() if sparse.issparse(X) else np.asarray(X)

@@ -85,7 +85,10 @@ def project(x: Any, w: Array, out: Array | None = None) -> Array:
     Of inputs whose Z is known, it is that.
     """
     if isinstance(x, Projected):
-        return _copied(x.z, out)
+        if out is None:
+            return x.z.copy()
+        np.copyto(out, x.z)
+        return out
     if isinstance(x, BinnedMatrix):
         return x.project(x.tables(w), out)
     if sparse.issparse(x):
@@ -123,13 +126,6 @@ class Projector:
         tiles.reshape(-1, x.shape[1])[: len(x)] = x
         with np.errstate(over="ignore", invalid="ignore"):
             return np.matmul(tiles, self.w).reshape(-1, self.w.shape[1])[: len(x)]
-
-
-def _copied(z: Array, out: Array | None) -> Array:
-    if out is None:
-        return z.copy()
-    np.copyto(out, z)
-    return out
 
 
 def pull_back(x: Any, slopes: Array) -> Array:
