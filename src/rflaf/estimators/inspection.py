@@ -18,6 +18,7 @@ from rflaf.estimators.explanation import Explanation
 from rflaf.fitting import attribution, describe_members, leading_team
 from rflaf.fitting.changed_rows import ChangedRows
 from rflaf.inputs.forms import Binned
+from rflaf.inputs.opening import column_names
 from rflaf.rows import Source
 from rflaf.runtime.callers import warn
 from rflaf.runtime.threads import use_threads
@@ -79,7 +80,7 @@ class InspectionMixin(BaseEstimator):
         """Plot the importances of the `top` columns, with their standard deviation over members."""
         check_is_fitted(self)
         ax = current_axes() if ax is None else ax
-        names, order = self._column_names(), np.argsort(self.feature_importances_)[-top:]
+        names, order = column_names(self), np.argsort(self.feature_importances_)[-top:]
         spread = self.feature_importances_std_[order]
         ax.barh(range(len(order)), self.feature_importances_[order], xerr=spread, color="C0")
         ax.set_yticks(range(len(order)), [names[j] for j in order])
@@ -136,7 +137,7 @@ class InspectionMixin(BaseEstimator):
     def _input_names(self) -> tuple[list[str], NDArray[np.intp]]:
         """The inputs of the first member's form by name, and the column each comes from."""
         encoder, layer, origin = self.encoder_, self.members_[0].layer, self._origin
-        names = self._column_names() if encoder is None else encoder.get_feature_names_out()
+        names = column_names(self) if encoder is None else encoder.get_feature_names_out()
         if layer.means is not None:  # codes of levels have become means of the target
             given = layer.means.origin
             names, origin = [names[k] for k in given], origin[given]
@@ -211,7 +212,7 @@ class InspectionMixin(BaseEstimator):
             values=found[:, :, 0] if single else found,
             base_values=base[:, 0] if single else base,
             data=data,
-            feature_names=self._column_names(),
+            feature_names=column_names(self),
             output_names=None if labels is None else [str(label) for label in labels],
         )
 
@@ -287,10 +288,6 @@ class InspectionMixin(BaseEstimator):
         x = self._dense_inputs(X)
         return ChangedRows(self.members_, self.outside_, x, self._origin, tied)
 
-    def _column_names(self) -> list[str]:
-        default = [f"x{j}" for j in range(self.n_features_in_)]
-        return [str(name) for name in getattr(self, "feature_names_in_", default)]
-
     @property
     def _origin(self) -> NDArray[np.intp]:
         """The column that each input comes from."""
@@ -330,7 +327,7 @@ class InspectionMixin(BaseEstimator):
         ]
         if self.history_:
             lines.append(f"  learned in     {self.n_iter_} steps")
-        names, shares = self._column_names(), self.feature_importances_
+        names, shares = column_names(self), self.feature_importances_
         spread = self.feature_importances_std_
         shown = ", ".join(
             f"{names[i]} {shares[i]:.0%}{f' ± {spread[i]:.0%}' if spread.any() else ''}"
@@ -342,7 +339,7 @@ class InspectionMixin(BaseEstimator):
         """The monotone columns, in words."""
         if self.outside_.monotone is None:
             return []
-        names, words = self._column_names(), {1: "never falls", -1: "never rises"}
+        names, words = column_names(self), {1: "never falls", -1: "never rises"}
         axes = self.outside_.monotone.axes
         return [f"{words[axis.sign]} in {names[self._origin[axis.column]]}" for axis in axes]
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from rflaf.arrays import Array
 from rflaf.inputs.kinds import kinds_of, warn_of
 from rflaf.inputs.learning import column_parts, matrix_parts, target_matrix
-from rflaf.inputs.opening import NAMES, categorical_at, opened
+from rflaf.inputs.opening import NAMES, categorical_at, column_names, opened
 from rflaf.inputs.parts import CodePart, DatePart, NumberPart, Part
 from rflaf.inputs.target_means import Coded, inner_folds, learn_means
 from rflaf.inputs.text import TextPart
@@ -287,12 +287,10 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         `input_features` must be the names of the fit, if given.
         """
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{k}" for k in range(self.n_features_in_)]
+        names = column_names(self)
         if input_features is not None:
             if len(input_features) != self.n_features_in_ or (
-                hasattr(self, "feature_names_in_") and list(input_features) != list(names)
+                hasattr(self, "feature_names_in_") and list(input_features) != names
             ):
                 raise ValueError(
                     "input_features is not equal to feature_names_in_, or should have length equal "

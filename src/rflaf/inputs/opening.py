@@ -132,6 +132,12 @@ def count_rows(inputs: Any) -> int:
     return next((count for column in inputs if (count := column.count) is not None), 0)
 
 
+def column_names(estimator: Any) -> list[str]:
+    """Names of the columns of a fit; x0, x1 and so on where they had none."""
+    unnamed = [f"x{k}" for k in range(estimator.n_features_in_)]
+    return [str(name) for name in getattr(estimator, "feature_names_in_", unnamed)]
+
+
 def is_listed(categorical_features: Any) -> bool:
     """Whether columns are named there."""
     return categorical_features is not None and not isinstance(categorical_features, str)

@@ -19,6 +19,7 @@ from rflaf.arrays import Array
 from rflaf.bases.base import checked
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.inputs.encoder import ColumnEncoder
+from rflaf.inputs.opening import column_names
 from rflaf.onnx.graph import Graph
 from rflaf.onnx.models import Outputs, output_classes, output_features, output_prediction
 from rflaf.onnx.steps import add_step
@@ -210,11 +211,10 @@ def _as_proto(model: Any, dtype: str, outputs: Outputs) -> onnx.ModelProto:
     if last is not owner and getattr(last, "encoder_", None) is not None:
         x = last.encoder_.export(graph, x)
     add_outputs(graph, last, x, outputs)
-    names = getattr(first, "feature_names_in_", [f"x{k}" for k in range(n_features)])
     proto = graph.model("rflaf", __version__)
     about = {
         "task": task,
-        "feature_names": json.dumps([str(name) for name in names]),
+        "feature_names": json.dumps(column_names(first)),
         "activation": repr(last.activation_),
         "n_components": str(last.components_.shape[1]),
     }

@@ -11,7 +11,7 @@ from rflaf.arrays import Array
 from rflaf.inputs.column import DAY
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.inputs.kinds import SAME, as_levels, as_numbers
-from rflaf.inputs.opening import count_rows, opened
+from rflaf.inputs.opening import column_names, count_rows, opened
 from rflaf.inputs.parts import DIGITS, YEAR, CodePart, DatePart, LevelPart, NumberPart
 from rflaf.inputs.text import TextPart
 from rflaf.onnx.graph import ML_DOMAIN, Graph
@@ -32,12 +32,6 @@ def column_inputs(encoder: ColumnEncoder) -> dict[int, str]:
         else:
             found[part.column] = "date" if isinstance(part, DatePart) else "level"
     return dict(sorted(found.items()))
-
-
-def column_names(encoder: ColumnEncoder) -> list[str]:
-    """Names of the columns."""
-    unnamed = [f"x{k}" for k in range(encoder.n_features_in_)]
-    return [str(name) for name in getattr(encoder, "feature_names_in_", unnamed)]
 
 
 def column_values(owner: Any, encoder: ColumnEncoder, X: Any, dtype: str) -> dict[str, Array]:

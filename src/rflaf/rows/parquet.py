@@ -56,15 +56,14 @@ class Parquet(Source):
         dataset = needed("pyarrow.dataset", "Parquet files need pyarrow", "'rflaf[parquet]'")
         self._dataset = dataset.dataset(os.fspath(path), format="parquet")
         self._target = target
-        several = [] if target is None or isinstance(target, str) else list(target)
-        self._targets = [target] if isinstance(target, str) else several
+        self._targets = [target] if isinstance(target, str) else list(target or ())
         self._weight = weight
         if weight is not None and not self._targets:
             raise ValueError("The 'weight' parameter of Parquet needs 'target'. Got None for it.")
         others = {*self._targets, weight}
         names = self._dataset.schema.names
-        chosen = [name for name in names if name not in others] if columns is None else columns
-        self._columns = list(chosen)
+        every = [name for name in names if name not in others]
+        self._columns = every if columns is None else list(columns)
         if not isinstance(batch_rows, (int, np.integer)) or batch_rows < 1:
             raise ValueError(
                 f"The 'batch_rows' parameter of Parquet must be an int of at least 1. "

@@ -116,7 +116,7 @@ class SampleDraw:
         self._heaviest = 0.0
         self._slack = size // 4  # more rows than that are thrown out together
         self._pieces: list[Piece] = []
-        self._count = 0
+        self.count = 0  # rows to draw from
         self._limit = np.uint64(limit)
 
     def add(self, block: Any) -> None:
@@ -136,9 +136,9 @@ class SampleDraw:
         self.seen += len(keys)
         self._heaviest = max(self._heaviest, float(block.weights.max(initial=0.0)))
         self.used += int(np.count_nonzero(heavy))
-        self._count += len(piece[-1])
+        self.count += len(piece[-1])
         self._pieces.append(piece)
-        if self._count > self.size + self._slack:
+        if self.count > self.size + self._slack:
             self._limit = self.piece()[-1].max()
 
     def piece(self) -> Piece:
@@ -147,13 +147,8 @@ class SampleDraw:
         if len(piece[-1]) > self.size:
             kept = np.sort(np.argpartition(piece[-1], self.size - 1)[: self.size])
             piece = tuple(part[kept] for part in piece)
-        self._pieces, self._count = [piece], len(piece[-1])
+        self._pieces, self.count = [piece], len(piece[-1])
         return piece
-
-    @property
-    def count(self) -> int:
-        """How many rows there are to draw from here."""
-        return self._count
 
     def empty(self) -> SampleDraw:
         """A draw of the same kind, still without rows."""
@@ -162,10 +157,10 @@ class SampleDraw:
     def merge(self, other: SampleDraw) -> None:
         """Add what was drawn of later rows."""
         self._pieces += other._pieces
-        self._count += other._count
+        self.count += other.count
         self.seen, self.used = self.seen + other.seen, self.used + other.used
         self._heaviest = max(self._heaviest, other._heaviest)
-        if self._count > self.size + self._slack:
+        if self.count > self.size + self._slack:
             self.piece()
         if self.tally is not None:
             self.tally.merge(other.tally)
