@@ -101,8 +101,6 @@ class BaseRFLAF(InspectionMixin):
         """Set the constructor's arguments as attributes, which is all that it may do."""
         self.__dict__.update((name, value) for name, value in given.items() if name != "self")
 
-    _fitted_state = ("_partial",)  # what a fit sets besides names that end in _
-
     def _loss(self) -> Loss:
         """What a fit minimises."""
         raise NotImplementedError
@@ -222,14 +220,12 @@ class BaseRFLAF(InspectionMixin):
         state = {
             name: value
             for name, value in vars(self).items()
-            if not name.endswith("_") and name not in self._fitted_state
+            if not name.endswith("_") and name != "_partial"
         }
-        columns = check.columns()
-        encoder = columns["encoder_"]
         shares = [fitted.importances, *fitted.importance_deviations]
-        if encoder is not None:
-            shares = [encoder.summed(each) for each in shares]
-        state |= columns
+        if check.encoder is not None:
+            shares = [check.encoder.summed(each) for each in shares]
+        state |= check.columns()
         state |= {
             "members_": members,
             "loss_": fitted.loss,

@@ -57,9 +57,7 @@ def solve_members(rows: Rows, task: Task, layers: list[FittedLayer]) -> Solved:
         rotations = _rotations(task, layers)
         sums = sum_rows(rows, task, layers, rotations)
         solutions = solve_sums(sums, layers, task.settings, task.sample.used)
-        turned = [
-            _unrotated(solution, rotation) for solution, rotation in zip(solutions, rotations)
-        ]
+        turned = [_unrotated(*pair) for pair in zip(solutions, rotations)]
         return Solved(layers, turned, sums, rotations)
     solutions = _solve_by_steps(rows, task, layers)
     if not task.settings.online:

@@ -174,11 +174,8 @@ class Overview:
             shown = [str(c) for c in classes[:20]]
             more = f" and {len(classes) - 20} more" if len(classes) > 20 else ""
             found.append(("Classes", f"{len(classes)}: {', '.join(shown)}{more}"))
-        count = (
-            self.training.rows.count if self.training else getattr(model, "n_samples_fit_", None)
-        )
-        rows = "" if count is None else f"{count:,} rows, "
-        found.append(("Fitted to", f"{rows}{len(self.names):,} columns"))
+        count = self.training.rows.count if self.training else model.n_samples_fit_
+        found.append(("Fitted to", f"{count:,} rows, {len(self.names):,} columns"))
         if self.evidence is not None and self.evidence.tested:
             found.append(("Tested on", f"{len(self.evidence.y):,} new rows"))
         found += [
