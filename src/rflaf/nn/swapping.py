@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -196,9 +195,8 @@ def _basis_for(
     z = np.linspace(*grid, 1001)
     target = function(z)[:, 0]
     found = [BSpline(n_basis, *grid, degree=degree, extrapolate="linear") for degree in (1, 3)]
-    errors = [
-        np.abs(each(z) @ fit(each, partial(_column, function, 0)) - target).max() for each in found
-    ]
+    fits = [fit(each, lambda z: function(z)[:, 0]) for each in found]
+    errors = [np.abs(each(z) @ a - target).max() for each, a in zip(found, fits)]
     return found[int(np.argmin(errors))]
 
 
@@ -206,13 +204,11 @@ def _start(basis: Basis, function: Callable[[Float64], Float64], channels: int |
     """The coefficients of the function, or of one per channel."""
     values = function(np.linspace(*basis.grid, 64))
     same = bool((values == values[:, :1]).all())
-    columns = [0] if same else range(channels or 1)
-    fits = [fit(basis, partial(_column, function, c)) for c in columns]
-    return fits[0] if same else np.stack(fits)
 
+    def of_channel(c: int) -> Float64:
+        return fit(basis, lambda z: function(z)[:, c])
 
-def _column(function: Callable[[Float64], Float64], c: int, z: Float64) -> Float64:
-    return function(z)[:, c]
+    return of_channel(0) if same else np.stack([of_channel(c) for c in range(channels or 1)])
 
 
 def _channels(
