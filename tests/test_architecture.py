@@ -24,8 +24,9 @@ PARTS = {
     },
     "__main__": {"cli", "warm_up"},
     "_version": set(),
-    "activation": {"bases", "formulas", "fused"},
+    "activation": {"bases", "formulas", "fused", "runtime"},
     "archive": set(),
+    "arrays": set(),
     "bases": set(),
     "cli": {
         "_version",
@@ -45,9 +46,10 @@ PARTS = {
     },
     "dask": {"distributions", "estimators", "fitting", "rows", "runtime"},
     "datasets": set(),
-    "distributions": {"rules"},
+    "distributions": {"arrays", "rules"},
     "estimators": {
         "activation",
+        "arrays",
         "bases",
         "distributions",
         "fitting",
@@ -63,6 +65,7 @@ PARTS = {
     },
     "fitting": {
         "activation",
+        "arrays",
         "bases",
         "distributions",
         "fused",
@@ -74,9 +77,9 @@ PARTS = {
         "runtime",
         "solvers",
     },
-    "formulas": set(),
-    "fused": {"bases", "runtime"},
-    "inputs": {"fused", "rules", "runtime"},
+    "formulas": {"arrays"},
+    "fused": {"arrays", "bases", "runtime"},
+    "inputs": {"arrays", "fused", "rules", "runtime"},
     "io": {
         "_version",
         "activation",
@@ -94,11 +97,12 @@ PARTS = {
     },
     "kernels": {"activation", "bases", "theory"},
     "losses": {"distributions", "rows", "rules"},
-    "graphs": set(),
-    "nn": {"activation", "bases", "fused", "graphs", "paper", "runtime"},
+    "graphs": {"arrays"},
+    "nn": {"activation", "arrays", "bases", "fused", "graphs", "paper", "runtime"},
     "onnx": {
         "_version",
         "activation",
+        "arrays",
         "bases",
         "estimators",
         "fitting",
@@ -107,10 +111,11 @@ PARTS = {
         "inputs",
         "runtime",
     },
-    "pages": set(),
+    "pages": {"runtime"},
     "paper": {
         "_version",
         "activation",
+        "arrays",
         "bases",
         "datasets",
         "estimators",
@@ -122,6 +127,7 @@ PARTS = {
     "report": {
         "_version",
         "activation",
+        "arrays",
         "distributions",
         "fitting",
         "inputs",
@@ -129,10 +135,10 @@ PARTS = {
         "pages",
         "runtime",
     },
-    "rows": set(),
+    "rows": {"arrays", "runtime"},
     "rules": set(),
     "runtime": set(),
-    "solvers": {"fused", "losses", "rows", "rules", "runtime"},
+    "solvers": {"arrays", "fused", "losses", "rows", "rules", "runtime"},
     "tabular": {"_version", "bases", "estimators", "inputs", "report", "runtime"},
     "theory": {"activation", "bases"},
     "warm_up": {"activation", "bases", "estimators", "fused"},
@@ -199,6 +205,8 @@ def imports(tree):
                 yield from ((_home(alias.name), early) for alias in node.names)
             else:
                 yield node.module, early
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "needed":
+            yield node.args[0].value, early
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             # import_module("rflaf.io"), files("rflaf.paper"), and tables of such names
             words = node.value.split(".")
@@ -249,6 +257,7 @@ def imported_parts():
         ("def f():\n    from rflaf.nn import KAN", {("rflaf.nn", False)}),
         ("if TYPE_CHECKING:\n    from rflaf.nn import KAN", {("rflaf.nn", False)}),
         ("import_module('rflaf.io')", {("rflaf.io", True)}),
+        ("def f():\n    needed('skops.io', 'It', 'it')", {("skops.io", False)}),
         ("x = lambda name: import_module(f'rflaf.cli.{name}')", {("rflaf.cli", False)}),
         ('"""See rflaf.io and others."""', set()),
     ],

@@ -13,6 +13,7 @@ from rflaf.bases import Basis, BSpline, get_basis
 from rflaf.bases.base import as_float
 from rflaf.formulas import Formula, describe
 from rflaf.fused import DEFAULT_TOL, Sigma, compile_activation
+from rflaf.runtime.extras import needed
 
 _MOST_KNOTS = 513  # of `Activation.simplify`
 
@@ -157,7 +158,20 @@ class Activation:
         """
         if not tol > 0:
             raise ValueError(f"'tol' must be more than 0. Got {tol!r}.")
-        return simplified(self, tol, n_knots)
+        low, high = self.basis.reach(tol / 10)
+        tail = "linear" if self.basis.tail == "linear" else "constant"
+        z = np.linspace(low, high, max(512, 16 * round((high - low) / self.basis.spacing)) + 1)
+        between = np.linspace(low, high, 4 * z.size)
+        for n in range(2, _MOST_KNOTS + 1) if n_knots is None else [n_knots]:
+            basis, knots = BSpline(n, low, high, 1, tail), np.linspace(low, high, n)
+            # interpolation is at most twice as far off as the best of these splines
+            apart = np.abs(np.interp(z, knots, self(knots)) - self(z)).max()
+            if n_knots is None and apart > 2 * tol:
+                continue
+            found = Activation(basis, _closest(basis, self, z))
+            if n_knots is not None or np.abs(found(between) - self(between)).max() <= tol:
+                return found
+        raise ValueError(f"{_MOST_KNOTS} knots do not come within tol={tol!r} of {self.basis!r}.")
 
     def plot(self, ax: Any = None, *, n_points: int = 500, **line: Any) -> Any:
         """Draw sigma over the grid and a quarter of its length on either side.
@@ -240,29 +254,7 @@ class Activation:
 
 def current_axes() -> Any:
     """Matplotlib's, or an error that says what to install."""
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError("Plotting needs matplotlib: pip install 'rflaf[plot]'.") from error
-    return pyplot.gca()
-
-
-def simplified(sigma: Activation, tol: float, n_knots: int | None = None) -> Activation:
-    """A linear spline within `tol` of sigma, or of `n_knots` knots; see `Activation.simplify`."""
-    low, high = sigma.basis.reach(tol / 10)
-    tail = "linear" if sigma.basis.tail == "linear" else "constant"
-    z = np.linspace(low, high, max(512, 16 * round((high - low) / sigma.basis.spacing)) + 1)
-    between = np.linspace(low, high, 4 * z.size)
-    for n in range(2, _MOST_KNOTS + 1) if n_knots is None else [n_knots]:
-        basis = BSpline(n, low, high, degree=1, extrapolate=tail)
-        knots = np.linspace(low, high, n)
-        # interpolation is at most twice as far off as the best of these splines
-        if n_knots is None and np.abs(np.interp(z, knots, sigma(knots)) - sigma(z)).max() > 2 * tol:
-            continue
-        found = Activation(basis, _closest(basis, sigma, z))
-        if n_knots is not None or np.abs(found(between) - sigma(between)).max() <= tol:
-            return found
-    raise ValueError(f"{_MOST_KNOTS} knots do not come within tol={tol!r} of {sigma.basis!r}.")
+    return needed("matplotlib.pyplot", "Plotting needs matplotlib", "'rflaf[plot]'").gca()
 
 
 def _closest(basis: BSpline, sigma: Activation, z: NDArray[Any]) -> NDArray[np.float64]:

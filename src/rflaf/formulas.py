@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.special import expit, ndtr
 
-Array = NDArray[Any]
+from rflaf.arrays import Array
+
 _POINTS = 200
 _REFINED = 16  # formulas that are refined after a search on a coarse grid of b and c
 _ALIKE = 0.003  # errors below this share of the curve's spread are no reason for a parameter more

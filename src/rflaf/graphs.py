@@ -10,9 +10,8 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from rflaf.arrays import Array
 
 
 class Operators(ABC):

@@ -50,6 +50,7 @@ from rflaf.inputs.target_means import TargetMeans
 from rflaf.inputs.text import TextPart
 from rflaf.inputs.text_ridge import TextRidge
 from rflaf.losses import LOSSES, Logistic, Loss
+from rflaf.runtime.extras import needed
 from rflaf.runtime.files import write_whole
 from rflaf.solvers import NormalEquations
 from rflaf.tabular.model import TableModel
@@ -242,13 +243,7 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[type] = ()) -> Any:
 
 def require_skops() -> Any:
     """The module that reads and writes the archives, or an error that says what to install."""
-    try:
-        import skops.io
-    except ImportError as error:
-        raise ImportError(
-            "Saving and loading models needs skops: pip install 'rflaf[io]'."
-        ) from error
-    return skops.io
+    return needed("skops.io", "Saving and loading models needs skops", "'rflaf[io]'")
 
 
 _HINT = "A basis, form or loss of your own is accepted if its class is in 'trusted'."

@@ -6,19 +6,18 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
-from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, RBF, Fixed
 from rflaf.bases.base import check_parameters
+from rflaf.theory._checks import FloatArray, check_points
 from rflaf.theory.infinite_width import ArcCosine, Cosine, InfiniteWidth
 from rflaf.theory.mixture import GaussianMixture
 from rflaf.theory.quadrature import HermiteSeries
 
-FloatArray = NDArray[np.float64]
 Bounds = tuple[float, float] | str
 
 
@@ -138,18 +137,12 @@ class ActivationKernel(Kernel):
         -------
         array of shape (n, n'), and of shape (n, n, len(theta)) with `eval_gradient`.
         """
+        if Y is not None and eval_gradient:
+            raise ValueError("eval_gradient=True requires Y=None.")
         form = self._form()
-        A = self._scaled("X", X)
-        if Y is not None:
-            if eval_gradient:
-                raise ValueError("eval_gradient=True requires Y=None.")
-            B = self._scaled("Y", Y)
-            if A.shape[1] != B.shape[1]:
-                raise ValueError(
-                    f"'X' and 'Y' must have as many columns. Got {A.shape[1]} and {B.shape[1]}."
-                )
-            return form.matrix(A, B)
-        K = form.matrix(A, A)
+        A, B = check_points(X, Y)
+        A = self.input_scale * A
+        K = form.matrix(A, A if Y is None else self.input_scale * B)
         if not eval_gradient:
             return K
         gradient = form.derivatives(A)
@@ -160,7 +153,7 @@ class ActivationKernel(Kernel):
 
     def diag(self, X: ArrayLike) -> FloatArray:
         """K(x, x) for every row of X, without the matrix."""
-        return self._form().diagonal(self._scaled("X", X))
+        return self._form().diagonal(self.input_scale * check_points(X, None)[0])
 
     def is_stationary(self) -> bool:
         """False: K depends on where the points are, not on their difference alone."""
@@ -175,6 +168,7 @@ class ActivationKernel(Kernel):
         return self.activation
 
     def _form(self) -> InfiniteWidth:
+        """The closed form if there is one, otherwise a series of `n_hermite` terms."""
         check_parameters(
             "ActivationKernel",
             {
@@ -184,23 +178,15 @@ class ActivationKernel(Kernel):
             },
             vars(self),
         )
-        return _infinite_width(self._sigma(), self.n_hermite)
-
-    def _scaled(self, name: str, X: ArrayLike) -> FloatArray:
-        points: FloatArray = check_array(X, dtype=np.float64, input_name=name)
-        return points * self.input_scale
-
-
-def _infinite_width(activation: Activation, n_hermite: int) -> InfiniteWidth:
-    """The closed form if there is one, otherwise a series of `n_hermite` terms."""
-    basis, a = activation.basis, activation.coefficients
-    if isinstance(basis, RBF):
-        return GaussianMixture(basis.centers, np.broadcast_to(basis.width, basis.n), a)
-    name = basis.name if isinstance(basis, Fixed) and not basis.phase else None
-    if name == "relu":
-        return ArcCosine(float(a[0]))
-    if name == "cos":
-        return Cosine(float(a[0]))
-    if name == "gaussian":
-        return GaussianMixture(np.zeros(1), np.ones(1), a)
-    return HermiteSeries(activation, n_hermite)
+        activation = self._sigma()
+        basis, a = activation.basis, activation.coefficients
+        if isinstance(basis, RBF):
+            return GaussianMixture(basis.centers, np.broadcast_to(basis.width, basis.n), a)
+        name = basis.name if isinstance(basis, Fixed) and not basis.phase else None
+        if name == "relu":
+            return ArcCosine(float(a[0]))
+        if name == "cos":
+            return Cosine(float(a[0]))
+        if name == "gaussian":
+            return GaussianMixture(np.zeros(1), np.ones(1), a)
+        return HermiteSeries(activation, self.n_hermite)

@@ -251,10 +251,10 @@ def _arguments(kind: type[Basis]) -> tuple[str, ...]:
 
 
 def _hashable(parameters: dict[str, Any]) -> tuple[Any, ...]:
-    def freeze(v: Any) -> Any:
-        return tuple(v.tolist()) if isinstance(v, np.ndarray) else v
-
-    return tuple((k, freeze(v)) for k, v in parameters.items())
+    return tuple(
+        (name, tuple(value.tolist()) if isinstance(value, np.ndarray) else value)
+        for name, value in parameters.items()
+    )
 
 
 def _brief(value: Any) -> str:

@@ -47,7 +47,7 @@ class PartitionRows(Rows):
         """Partitions that are checked where they are; counts their rows if need be."""
         counts = found.rows
         if counts is None:
-            count = dask.delayed(count_rows, pure=False)
+            count = dask.delayed(lambda part: len(part[0]), pure=False)
             counts = run(client, dask.delayed(list)([count(part) for part in found.parts]))
         if not sum(counts):
             raise ValueError("Found no rows: a minimum of 1 is required.")
@@ -174,11 +174,6 @@ def tree(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Any:
         groups = [found[k : k + _FAN_IN] for k in range(0, len(found), _FAN_IN)]
         found = [together(group) if len(group) > 1 else group[0] for group in groups]
     return found[0]
-
-
-def count_rows(part: tuple[Any, ...]) -> int:
-    """How many rows a partition has."""
-    return len(part[0])
 
 
 def open_partition(

@@ -78,8 +78,9 @@ class _Resuming:
         if have:
             version = self.version.read_text().partition("\n")[2]
             headers |= {"Range": f"bytes={have}-", "If-Range": version}
+        request = urllib.request.Request(url, headers=headers)
         try:
-            with _answer(url, headers) as response:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
                 self._receive(url, response, have if response.status == 206 else 0)
         except urllib.error.HTTPError as error:
             if error.code == 416:  # nothing beyond what is there: start over next time
@@ -118,9 +119,3 @@ class _Resuming:
     def _discard(self) -> None:
         self.part.unlink(missing_ok=True)
         self.version.unlink(missing_ok=True)
-
-
-def _answer(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
-    request = urllib.request.Request(url, headers=headers)
-    response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=_TIMEOUT)
-    return response

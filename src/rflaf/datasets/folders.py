@@ -9,12 +9,6 @@ from pathlib import Path
 from rflaf.datasets.types import File
 
 
-def data_folders() -> list[Path]:
-    """The folders that RFLAF_DATA names, separated as in PATH."""
-    value = os.environ.get("RFLAF_DATA", "")
-    return [Path(part).expanduser() for part in value.split(os.pathsep) if part.strip()]
-
-
 def cache_folder() -> Path:
     """RFLAF_CACHE, or the user's cache folder, as `pooch.os_cache("rflaf")` has it."""
     if chosen := os.environ.get("RFLAF_CACHE", "").strip():
@@ -34,7 +28,8 @@ def download_folder() -> Path:
 
 def candidates(file: File) -> list[tuple[Path, File]]:
     """Each place where a file, or one of its other forms, may be, the best first."""
-    folders = [*data_folders(), download_folder()]
+    named = os.environ.get("RFLAF_DATA", "").split(os.pathsep)
+    folders = [*(Path(part).expanduser() for part in named if part.strip()), download_folder()]
     return [(folder / form.path, form) for folder in folders for form in (file, *file.variants)]
 
 

@@ -122,7 +122,15 @@ def load(name: str, *, progress: bool = False) -> Dataset:
     state = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
     plain = all(path.suffix in _ARRAYS_AS_THEY_ARE for path in paths)
     columns = build() if plain else cache.kept(name, str(state), build)
-    _warn_if_cut(entry.info, paths[0], len(columns.y))
+    rows, published = len(columns.y), entry.info.n_rows
+    # a text file that ends early at the end of a line reads like a whole table
+    if published is not None and rows < _WHOLE * published:
+        warnings.warn(
+            f"'{paths[0]}' has {rows:,} rows; the published data set has {published:,}. "
+            "If the file is truncated, delete it and load it again.",
+            UserWarning,
+            stacklevel=2,
+        )
     return columns
 
 
@@ -132,17 +140,6 @@ def _entry(name: str) -> Entry:
             f"The 'name' of a data set must be one of {', '.join(ENTRIES)}. Got {name!r} instead."
         )
     return ENTRIES[name]
-
-
-def _warn_if_cut(info: Info, path: Path, rows: int) -> None:
-    """Warn of a text file that ends early at the end of a line: it reads like a whole table."""
-    if info.n_rows is not None and rows < _WHOLE * info.n_rows:
-        warnings.warn(
-            f"'{path}' has {rows:,} rows; the published data set has {info.n_rows:,}. "
-            "If the file is truncated, delete it and load it again.",
-            UserWarning,
-            stacklevel=3,
-        )
 
 
 def _have(name: str, file: File, progress: bool) -> tuple[Path, File]:

@@ -67,10 +67,8 @@ def adult(files: tuple[Path, ...]) -> Dataset:
             continue
         for level in np.unique(values)[1:]:  # "?" is a level like the others
             columns[f"{name}={level}"] = (values == level).astype(np.float64)
-    inputs, is_number = (
-        np.stack(list(columns.values()), axis=1),
-        np.isin(list(columns), ADULT_NUMBERS),
-    )
+    inputs = np.stack(list(columns.values()), axis=1)
+    is_number = np.isin(list(columns), ADULT_NUMBERS)
     return Dataset(inputs, np.array(target), tuple(columns), is_number=is_number)
 
 

@@ -107,14 +107,18 @@ def exact(target: SyntheticTarget, x: Array, nodes: int = 100) -> Array:
         z = low + half * (unit + 1)
         t = z / length
         mean = t * (along @ m)[:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(spread > 0, mean / spread, np.inf * np.sign(mean))
-        folded = spread * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2)
-        folded = folded + mean * erf(ratio / np.sqrt(2))
         density = np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi) / length
-        values = sign * np.sin(np.pi * (z - start)) * (t * (along @ p)[:, None] + folded) * density
+        v_mean = t * (along @ p)[:, None] + folded_mean(mean, spread)
+        values = sign * np.sin(np.pi * (z - start)) * v_mean * density
         total += (half * weight * values).sum(axis=1)
     return target.c * total
+
+
+def folded_mean(mean: Array, spread: Array) -> Array:
+    """E|t| for a normal t of the given mean and standard deviation."""
+    ratio = mean / np.maximum(spread, 1e-12)
+    bell = np.sqrt(2 / np.pi) * spread * np.exp(-0.5 * ratio**2)
+    return np.asarray(bell + mean * erf(ratio / np.sqrt(2)))
 
 
 def make(name: str) -> Dataset:

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.distributions.base import Distribution
 from rflaf.distributions.shape import ErrorShape
-
-Array = NDArray[Any]
 
 
 @final

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from rflaf.arrays import Array
 from rflaf.distributions.base import Distribution
-
-Array = NDArray[Any]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _PANELS = 4  # of the integral on each side

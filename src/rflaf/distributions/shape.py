@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from rflaf import rules
-
-Array = NDArray[Any]
+from rflaf.arrays import Array
 
 _FAR = 12.0  # normal quantiles beyond which there is nothing
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)

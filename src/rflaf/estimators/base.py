@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -11,7 +10,6 @@ from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
@@ -19,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf.activation import Activation
+from rflaf.arrays import Array
 from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, Fixed, get_basis
 from rflaf.estimators import validation
 from rflaf.estimators.inspection import InspectionMixin, warn_of_coverage
@@ -26,19 +25,18 @@ from rflaf.estimators.validation import FLOATS, InputCheck, dense_for, is_stream
 from rflaf.fitting import Choice, Fit, FitSettings, Start, extend, fit_in_time
 from rflaf.fitting.budget import block_rows, check_basis
 from rflaf.inputs.forms import FORMS
-from rflaf.inputs.opening import checked, count_rows, opened, some_rows
+from rflaf.inputs.opening import checked, count_rows, opened
 from rflaf.inputs.unknown import UnknownLevels
 from rflaf.losses import Loss
 from rflaf.projection import PROJECTIONS
 from rflaf.rows import ArrayRows, Arrays, Source, SourceRows
 from rflaf.rows.sample import check_heaviest
-from rflaf.runtime.callers import caller_level
+from rflaf.runtime.callers import warn
 from rflaf.solvers import Learned
 
-Array = NDArray[Any]
-
-# Parameters that a fit takes as they are
+# Parameters that later rows of partial_fit cannot change
 _KEPT = ("loss", "quantile", "power", "monotonic_cst", "class_weight", "categorical_features")
+# Parameters that a fit takes as they are
 _AS_THEY_ARE = (
     *("metric", "solver", "fit_intercept", "validation_fraction", "max_iter", "tol"),
     *("l1", "smoothness", "projection", "max_bytes", "n_jobs", "verbose", "effort", "time_limit"),
@@ -56,8 +54,6 @@ _TOO_FEW, _ROWS_TO_BEGIN = 100, 1000
 
 class BaseRFLAF(InspectionMixin):
     """Common part of RFLAFRegressor and RFLAFClassifier."""
-
-    # where the question mark in scikit-learn's HTML representation leads
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
@@ -107,8 +103,6 @@ class BaseRFLAF(InspectionMixin):
         """Set the constructor's arguments as attributes, which is all that it may do."""
         self.__dict__.update((name, value) for name, value in given.items() if name != "self")
 
-    _fitted_state = ("_partial",)  # what a fit sets besides names that end in _
-
     def _loss(self) -> Loss:
         """What a fit minimises."""
         raise NotImplementedError
@@ -135,11 +129,9 @@ class BaseRFLAF(InspectionMixin):
             raise ValueError(f"partial_fit takes no 'time_limit'. Got {self.time_limit!r}.")
         before: PartialState | None = getattr(self, "_partial", None)
         if before is None and "members_" in vars(self):
-            warnings.warn(
+            warn(
                 "partial_fit starts a new model, because this one was fitted by 'fit', which keeps "
-                "no sums over rows.",
-                UserWarning,
-                stacklevel=caller_level(),
+                "no sums over rows."
             )
         settings, kept = replace(self._fit_settings(), online=True), self._kept_parameters()
         if before is None:
@@ -149,7 +141,14 @@ class BaseRFLAF(InspectionMixin):
             self._check_first(arrays[1], classes)
             rows = check.keyed(*arrays, seed=settings.seed)
             fitted = fit_in_time(rows, loss, check.settled(settings, self))
-            _warn_of_few_rows(fitted)
+            assert fitted.online is not None
+            count = fitted.online.first_rows
+            if count < _TOO_FEW:
+                warn(
+                    f"partial_fit started with {count} rows of positive weight. Standardisation, "
+                    "activation and metric are learned from these alone: pass "
+                    f"{_ROWS_TO_BEGIN:,} rows or more in the first call."
+                )
         else:
             before.check(kept)
             settings = replace(settings, seed=before.seed)
@@ -233,14 +232,12 @@ class BaseRFLAF(InspectionMixin):
         state = {
             name: value
             for name, value in vars(self).items()
-            if not name.endswith("_") and name not in self._fitted_state
+            if not name.endswith("_") and name != "_partial"
         }
-        columns = check.columns()
-        encoder = columns["encoder_"]
         shares = [fitted.importances, *fitted.importance_deviations]
-        if encoder is not None:
-            shares = [encoder.summed(each) for each in shares]
-        state |= columns
+        if check.encoder is not None:
+            shares = [check.encoder.summed(each) for each in shares]
+        state |= check.columns()
         state |= {
             "members_": members,
             "loss_": fitted.loss,
@@ -291,19 +288,15 @@ class BaseRFLAF(InspectionMixin):
             far, count = far + self.outside_.far(x), count + x.shape[0]
             yield self._block_scores(x)
         if far[-1] and far[-1] >= _FAR_SHARE * count:
-            self._warn_of_far_rows(far, count)
-
-    def _warn_of_far_rows(self, far: Array, count: int) -> None:
-        column = self._origin[np.argmax(far[:-1])]
-        names = getattr(self, "feature_names_in_", None)
-        name = f"column {column}" if names is None else f"column {names[column]!r}"
-        warnings.warn(
-            f"{far[-1]} of {count} rows lie more than a standard deviation outside the range of "
-            f"the training rows, most of them in {name}. Predictions there continue the trend at "
-            "the edge, or stay constant, and predict_interval widens with the distance.",
-            UserWarning,
-            stacklevel=caller_level(),
-        )
+            column = self._origin[np.argmax(far[:-1])]
+            names = getattr(self, "feature_names_in_", None)
+            name = f"column {column}" if names is None else f"column {names[column]!r}"
+            warn(
+                f"{far[-1]} of {count} rows lie more than a standard deviation outside the range "
+                f"of the training rows, most of them in {name}. Predictions there continue the "
+                "trend at the edge, or stay constant, and predict_interval widens with the "
+                "distance."
+            )
 
     def _needs_no_checks(self, X: Any) -> bool:
         """Whether X is a small array that all checks would leave as it is.
@@ -362,7 +355,8 @@ class BaseRFLAF(InspectionMixin):
             unknown.look(X)
             unknown.warn()
             for start in range(0, count_rows(X), size):
-                yield encoder.encode(some_rows(X, start, start + size))
+                rows = slice(start, start + size)
+                yield encoder.encode([column.take(rows) for column in X])
             return
         nothing = np.zeros(X.shape[0])
         for block in ArrayRows(X, nothing, nothing).blocks(size):
@@ -405,17 +399,3 @@ class PartialState:
                     f"{name!r} was {self.kept[name]} in the first call of partial_fit, and cannot "
                     f"change. Got {value}."
                 )
-
-
-def _warn_of_few_rows(fitted: Fit) -> None:
-    """Warn where a first call of partial_fit has few rows of positive weight."""
-    assert fitted.online is not None
-    count = fitted.online.first_rows
-    if count < _TOO_FEW:
-        warnings.warn(
-            f"partial_fit started with {count} rows of positive weight. Standardisation, "
-            f"activation and metric are learned from these alone: pass {_ROWS_TO_BEGIN:,} rows or "
-            "more in the first call.",
-            UserWarning,
-            stacklevel=caller_level(),
-        )

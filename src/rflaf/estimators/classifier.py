@@ -9,8 +9,9 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from rflaf.activation import Activation
+from rflaf.arrays import Array
 from rflaf.bases import Basis
-from rflaf.estimators.base import Array, BaseRFLAF
+from rflaf.estimators.base import BaseRFLAF
 from rflaf.estimators.validation import spread_rows
 from rflaf.fitting import Fit
 from rflaf.losses import Logistic, Loss

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf.activation import current_axes
-
-Array = NDArray[Any]
+from rflaf.arrays import Array
+from rflaf.runtime.extras import needed
 
 _COLOURS = "C0", "C3"  # of what lowers a score, and of what raises it
 
@@ -42,10 +41,7 @@ class Explanation:
 
     def to_shap(self) -> Any:
         """The same as `shap.Explanation`, for `shap.plots`."""
-        try:
-            import shap
-        except ImportError as error:
-            raise ImportError("to_shap needs shap: pip install shap.") from error
+        shap = needed("shap", "to_shap needs shap", "shap")
         return shap.Explanation(
             self.values,
             base_values=self.base_values,

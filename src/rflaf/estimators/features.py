@@ -16,7 +16,7 @@ from rflaf import fused
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, Fixed
 from rflaf.fitting.budget import check_projection
-from rflaf.inputs.opening import FLOATS, checked
+from rflaf.inputs.opening import FLOATS, checked, column_names
 from rflaf.inputs.scaling import column_moments, standardise, warn_of_tiny
 from rflaf.projection import PROJECTIONS, draw
 
@@ -88,9 +88,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         found.mean_, found.scale_ = np.zeros(d), np.ones(d)
         if self.standardise:
             found.mean_, found.scale_ = column_moments(X, np.ones(X.shape[0]))
-            warn_of_tiny(
-                X, lambda: getattr(found, "feature_names_in_", [f"x{k}" for k in range(d)])
-            )
+            warn_of_tiny(X, lambda: column_names(found))
         check_projection(d, self.n_components)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         w = draw(self.projection, d, self.n_components, np.random.default_rng(seed), X.dtype)

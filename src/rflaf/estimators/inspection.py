@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,9 @@ from rflaf.estimators.explanation import Explanation
 from rflaf.fitting import attribution, describe_members, leading_team
 from rflaf.fitting.changed_rows import ChangedRows
 from rflaf.inputs.forms import Binned
+from rflaf.inputs.opening import column_names
 from rflaf.rows import Source
-from rflaf.runtime.callers import caller_level
+from rflaf.runtime.callers import warn
 from rflaf.runtime.threads import use_threads
 from rflaf.solvers.features import as_array
 
@@ -32,12 +32,10 @@ def warn_of_coverage(share: float, basis: Basis) -> None:
     if share >= _LEAST_COVERAGE:
         return
     low, high = basis.grid
-    warnings.warn(
+    warn(
         f"Only {int(100 * share)}% of the projected inputs lie inside the grid "
         f"[{low:g}, {high:g}], where the activation is learned. A wider 'grid' and more "
-        "'n_basis' may help.",
-        UserWarning,
-        stacklevel=caller_level(),
+        "'n_basis' may help."
     )
 
 
@@ -82,7 +80,7 @@ class InspectionMixin(BaseEstimator):
         """Plot the importances of the `top` columns, with their standard deviation over members."""
         check_is_fitted(self)
         ax = current_axes() if ax is None else ax
-        names, order = self._column_names(), np.argsort(self.feature_importances_)[-top:]
+        names, order = column_names(self), np.argsort(self.feature_importances_)[-top:]
         spread = self.feature_importances_std_[order]
         ax.barh(range(len(order)), self.feature_importances_[order], xerr=spread, color="C0")
         ax.set_yticks(range(len(order)), [names[j] for j in order])
@@ -139,7 +137,7 @@ class InspectionMixin(BaseEstimator):
     def _input_names(self) -> tuple[list[str], NDArray[np.intp]]:
         """The inputs of the first member's form by name, and the column each comes from."""
         encoder, layer, origin = self.encoder_, self.members_[0].layer, self._origin
-        names = self._column_names() if encoder is None else encoder.get_feature_names_out()
+        names = column_names(self) if encoder is None else encoder.get_feature_names_out()
         if layer.means is not None:  # codes of levels have become means of the target
             given = layer.means.origin
             names, origin = [names[k] for k in given], origin[given]
@@ -207,11 +205,14 @@ class InspectionMixin(BaseEstimator):
         single = found.shape[2] == 1 and self.loss_.single
         labels = None if single else getattr(self, "classes_", None)
         base = np.broadcast_to(base, (len(found), len(base)))
+        data = None  # of a source, which may be read only in blocks
+        if not isinstance(X, Source):
+            data = X.toarray() if sparse.issparse(X) else np.asarray(X)
         return Explanation(
             values=found[:, :, 0] if single else found,
             base_values=base[:, 0] if single else base,
-            data=_as_given(X),
-            feature_names=self._column_names(),
+            data=data,
+            feature_names=column_names(self),
             output_names=None if labels is None else [str(label) for label in labels],
         )
 
@@ -287,10 +288,6 @@ class InspectionMixin(BaseEstimator):
         x = self._dense_inputs(X)
         return ChangedRows(self.members_, self.outside_, x, self._origin, tied)
 
-    def _column_names(self) -> list[str]:
-        default = [f"x{j}" for j in range(self.n_features_in_)]
-        return [str(name) for name in getattr(self, "feature_names_in_", default)]
-
     @property
     def _origin(self) -> NDArray[np.intp]:
         """The column that each input comes from."""
@@ -330,7 +327,7 @@ class InspectionMixin(BaseEstimator):
         ]
         if self.history_:
             lines.append(f"  learned in     {self.n_iter_} steps")
-        names, shares = self._column_names(), self.feature_importances_
+        names, shares = column_names(self), self.feature_importances_
         spread = self.feature_importances_std_
         shown = ", ".join(
             f"{names[i]} {shares[i]:.0%}{f' ± {spread[i]:.0%}' if spread.any() else ''}"
@@ -342,7 +339,7 @@ class InspectionMixin(BaseEstimator):
         """The monotone columns, in words."""
         if self.outside_.monotone is None:
             return []
-        names, words = self._column_names(), {1: "never falls", -1: "never rises"}
+        names, words = column_names(self), {1: "never falls", -1: "never rises"}
         axes = self.outside_.monotone.axes
         return [f"{words[axis.sign]} in {names[self._origin[axis.column]]}" for axis in axes]
 
@@ -392,10 +389,3 @@ class InspectionMixin(BaseEstimator):
         return write_report(
             self, path, X_test, y_test, X_train=X_train, y_train=y_train, title=title
         )
-
-
-def _as_given(X: Any) -> NDArray[Any] | None:
-    """Rows as users gave them, as an array; None for a source, which may be read only in blocks."""
-    if isinstance(X, Source):
-        return None
-    return X.toarray() if sparse.issparse(X) else np.asarray(X)

@@ -11,12 +11,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf.activation import Activation
+from rflaf.arrays import Array
 from rflaf.bases import Basis
 from rflaf.distributions import Distribution
-from rflaf.estimators.base import Array, BaseRFLAF
+from rflaf.estimators.base import BaseRFLAF
 from rflaf.estimators.validation import spread_rows
 from rflaf.fitting import Fit
-from rflaf.fitting.spread import Spread
 from rflaf.losses import LOSSES, Loss
 
 
@@ -335,19 +335,18 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
                 "Distributions, standard deviations and intervals need one prediction per target. "
                 f"Got loss={self.loss_.name!r} with {self.loss_.outputs} predictions: use these."
             )
-        blocks = [self._located(self.spread_, x) for x in self._input_blocks(X)]
-        prediction, std = (np.concatenate(parts) for parts in zip(*blocks))
-        return self.loss_.distribution(prediction, std, self.spread_.shapes)
-
-    def _located(self, spread: Spread, x: Any) -> tuple[Array, Array]:
-        """Predictions and standard deviations of some rows, n × C."""
-        scores = self._block_scores(x)
-        prediction = np.asarray(self.loss_.predict(scores)).reshape(len(scores), -1)
-        std = spread.std(self.loss_, prediction, self.outside_.nearest(x))
-        doubt = self.outside_.doubt(self.members_, x)
-        if doubt is not None:
-            std = np.hypot(std, self.loss_.moved(scores, doubt))
-        return prediction, std
+        predictions, deviations = [], []  # of blocks of rows, n × C
+        for x in self._input_blocks(X):
+            scores = self._block_scores(x)
+            prediction = np.asarray(self.loss_.predict(scores)).reshape(len(scores), -1)
+            std = self.spread_.std(self.loss_, prediction, self.outside_.nearest(x))
+            doubt = self.outside_.doubt(self.members_, x)
+            if doubt is not None:
+                std = np.hypot(std, self.loss_.moved(scores, doubt))
+            predictions.append(prediction)
+            deviations.append(std)
+        known = np.concatenate(predictions), np.concatenate(deviations)
+        return self.loss_.distribution(*known, self.spread_.shapes)
 
     def predict_std(self, X: Any) -> Array:
         """Standard deviation of a new observation at each row of X: that of `predict_dist`."""

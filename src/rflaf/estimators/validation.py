@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_consistent_length
 from sklearn.utils._missing import is_pandas_na
@@ -19,6 +17,7 @@ from sklearn.utils.validation import (
     _check_y,
 )
 
+from rflaf.arrays import Array
 from rflaf.fitting import FitSettings
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.inputs.forms import FORMS, Form
@@ -37,9 +36,7 @@ from rflaf.losses import Logistic, Loss
 from rflaf.rows import ArrayRows, Arrays, Rows, Source, SourceRows
 from rflaf.rows.repeats import repeated_rows
 from rflaf.rows.sample import Keys, fold_keys
-from rflaf.runtime.callers import caller_level
-
-Array = NDArray[Any]
+from rflaf.runtime.callers import warn
 
 FLOATS = [np.float64, np.float32]
 _READ_AT_ONCE = 1 << 28  # bytes of a memmap that is an array like any other
@@ -264,11 +261,9 @@ def repeat_keys(x: Any, y: Array, weights: Array, seed: int) -> Keys | None:
     sizes = np.bincount(first)
     share = float(np.mean(sizes[first] > 1))
     if share >= _REPEATED:
-        warnings.warn(
+        warn(
             f"{share:.0%} of the rows are duplicates. They share a fold, so that oof_score_ is "
-            "that of new rows. Pass 'groups' if other rows belong together too.",
-            UserWarning,
-            stacklevel=caller_level(),
+            "that of new rows. Pass 'groups' if other rows belong together too."
         )
     keys = fold_keys(seed, 0, len(weights))
     keys[used] = keys[used[first]]

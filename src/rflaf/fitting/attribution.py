@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import fused
+from rflaf.arrays import Array
 from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.members import InputsOnce, Member
 from rflaf.fitting.outside import Outside, held_between
+from rflaf.rows.sample import some_of
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import as_array, project
 
-Array = NDArray[Any]
 Places = NDArray[np.intp]
 
 _MOST_ROWS, _MOST_NUMBERS = 64, 1 << 18  # of the background that is kept with a model
@@ -40,8 +41,8 @@ _ROOM = 1 << 21  # numbers at all nodes of some features
 
 def background_rows(x: Any, rng: np.random.Generator) -> Array:
     """Some rows to compare others with: at most 64, and fewer where they have many columns."""
-    count = min(x.shape[0], _MOST_ROWS, max(2, _MOST_NUMBERS // max(x.shape[1], 1)))
-    return as_array(x[np.sort(rng.choice(x.shape[0], count, replace=False))])
+    most = min(_MOST_ROWS, max(2, _MOST_NUMBERS // max(x.shape[1], 1)))
+    return as_array(x[some_of(x.shape[0], most, rng)])
 
 
 def attributions(
@@ -79,13 +80,10 @@ def attributions(
         lines = outside.lines(x, inner) - outside.lines(background, inner_background).mean(axis=0)
         found += _by_owner(lines, columns, width)
         beyond = (x != inner).any(axis=1)
-        found[beyond] *= _share(wanted[beyond], found[beyond].sum(axis=1))[:, None]
+        total = found[beyond].sum(axis=1)
+        left = np.divide(wanted[beyond], total, out=np.ones_like(total), where=total != 0)
+        found[beyond] *= np.clip(left, 0, 1)[:, None]
     return _completed(found, wanted)
-
-
-def _share(wanted: Array, total: Array) -> Array:
-    """How much of a sum bounds have left, from 0 to 1."""
-    return np.clip(np.divide(wanted, total, out=np.ones_like(total), where=total != 0), 0, 1)
 
 
 def _completed(found: Array, wanted: Array) -> Array:
@@ -246,7 +244,8 @@ def mixed_slopes(members: list[Member], x: Array) -> Array:
     for member in members:
         layer = member.layer
         unit, v = _output_weights(member)
-        group, size = _group(layer.origin, x.shape[1]), _block_rows(layer.components)
+        group = _group(layer.origin, x.shape[1])
+        size = max(1, _BLOCK // layer.components.shape[1])
         for start in range(0, len(x), size):
             rows = slice(start, start + size)
             some = x[rows] if layer.means is None else layer.means(x[rows])
@@ -266,10 +265,6 @@ def _output_weights(member: Member) -> tuple[Array, Array]:
     largest = np.abs(member.coef).max(axis=0)
     unit = np.where(largest > 0, largest, 1.0)
     return unit, (member.coef / unit).astype(member.layer.components.dtype)
-
-
-def _block_rows(components: Array) -> int:
-    return max(1, _BLOCK // components.shape[1])
 
 
 def _group(owners: Places, width: int) -> sparse.csr_array:

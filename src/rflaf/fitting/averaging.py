@@ -8,18 +8,14 @@ a ratio of such errors that is taken, and not their size.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import rules
+from rflaf.arrays import Array
 from rflaf.fitting.members import Member
 from rflaf.fitting.solving import Solved
 from rflaf.fitting.task import Task, means_folds
-from rflaf.solvers.features import features, project
-
-Array = NDArray[Any]
+from rflaf.solvers.features import features, project, rotated
 
 _LEAST_LEFT = 1e-3  # of 1 - h: rounding is below
 
@@ -72,8 +68,7 @@ def _errors_without(k: int, solved: Solved, task: Task, at: Array) -> Array:
     x = layer.inputs(sample.x[at], None if fold is None else fold[at])
     phi = features(layer.sigma, project(x, layer.components)).astype(np.float64)
     errors = sample.y[at] - phi @ solution.honest
-    if rotation is not None:
-        phi = np.hstack([phi[:, :-1] @ rotation.astype(np.float64), phi[:, -1:]])
+    phi = rotated(phi, rotation)
     sums = solved.sums[k][0]
     inside = task.fold[at] != layer.fold
     phi, weights = phi[inside], sample.weights[at][inside]

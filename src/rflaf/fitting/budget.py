@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from scipy import sparse
@@ -10,7 +9,7 @@ from scipy import sparse
 from rflaf import rules
 from rflaf.fitting.settings import FitSettings
 from rflaf.rows import Sample
-from rflaf.runtime.callers import caller_level
+from rflaf.runtime.callers import warn
 from rflaf.runtime.memory import free_bytes, gigabytes, physical_bytes
 
 _MOST_POWERS = 8  # with 10 and more, fits of a sine were no better than a constant
@@ -86,13 +85,11 @@ def check_projection(d: int, m: int) -> None:
 def check_basis(name: str, n_basis: int) -> None:
     """A function is fitted in the basis, at 16 points for each of its functions."""
     if name == "polynomial" and n_basis > _MOST_POWERS:
-        warnings.warn(
+        warn(
             f"activation='polynomial' with n_basis={n_basis} rarely learns anything: high powers "
             "are huge where projected inputs lie outside the grid, and may overflow. Use "
             "activation='chebyshev', the same polynomials on the grid, or fewer powers, as "
-            "n_basis=6.",
-            UserWarning,
-            stacklevel=caller_level(),
+            "n_basis=6."
         )
     needed, free = 400 * n_basis**2, free_bytes()
     if needed > free:

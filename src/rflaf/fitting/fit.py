@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import rules
+from rflaf.arrays import Array
 from rflaf.distributions import ErrorShape
 from rflaf.fitting import budget
 from rflaf.fitting.attribution import background_rows
@@ -37,10 +37,9 @@ from rflaf.fitting.task import Task
 from rflaf.fitting.trials import choose_forms
 from rflaf.losses import Gamma, Loss
 from rflaf.rows import ArrayRows, InUnits, Rows, Sample
+from rflaf.rows.sample import some_of
 from rflaf.runtime.threads import use_threads
 from rflaf.solvers.features import as_array
-
-Array = NDArray[Any]
 
 _MOST_MIXED = 20_000  # rows that weights of teams are chosen on
 
@@ -173,14 +172,15 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
             usual=usual_spread(members, sample.x, settings.rng(6)),
         )
         noise, spread = _spread(learned)
+        oof_score, oof_metrics = _judged(learned)
         return Fit(
             loss=loss,
             members=members,
             alpha_path=learned.solved.solutions[_places(learned.solved, members)[0]].path,
             form_path=learned.form_path,
             oof_scores=learned.in_units,
-            oof_score=_score(learned.scores / temperature, task, given.weights),
-            oof_metrics=_metrics(learned.scores / temperature, task, given.weights),
+            oof_score=oof_score,
+            oof_metrics=oof_metrics,
             temperature=temperature,
             sample_numbers=sample.numbers,
             noise=noise,
@@ -277,7 +277,7 @@ def _mixed(scores: Array, task: Task) -> tuple[Array, float]:
     seen = np.flatnonzero(np.isfinite(scores[0, :, 0]))
     if not len(seen):
         return np.ones(1), 1.0
-    seen = seen[_some(len(seen), _MOST_MIXED, task.settings.rng(9))]
+    seen = seen[some_of(len(seen), _MOST_MIXED, task.settings.rng(9))]
     known, target, of_rows = scores[:, seen], task.sample.y[seen], task.sample.weights[seen]
 
     def loss(weights: Array) -> float:
@@ -288,20 +288,17 @@ def _mixed(scores: Array, task: Task) -> tuple[Array, float]:
     return weights, task.loss.temperature(mixture, target, of_rows)
 
 
-def _score(scores: Array, task: Task, weights: Array) -> float:
-    """The quality of out-of-fold scores, by the rows' own weights; NaN where there are none."""
+def _judged(learned: _Learned) -> tuple[float, dict[str, tuple[float, float]]]:
+    """The quality of out-of-fold scores, by the rows' own weights, and more measures of it.
+
+    NaN and none where there are no such scores.
+    """
+    scores, task = learned.scores / learned.temperature, learned.task
     seen = np.isfinite(scores[:, 0])
     if not seen.any():
-        return float("nan")
-    return task.loss.score(scores[seen], task.sample.y[seen], weights[seen])
-
-
-def _metrics(scores: Array, task: Task, weights: Array) -> dict[str, tuple[float, float]]:
-    """More measures of the same; none where there are no such scores."""
-    seen = np.isfinite(scores[:, 0])
-    if not seen.any():
-        return {}
-    return task.loss.metrics(scores[seen], task.sample.y[seen], weights[seen])
+        return float("nan"), {}
+    given = scores[seen], task.sample.y[seen], learned.given.weights[seen]
+    return task.loss.score(*given), task.loss.metrics(*given)
 
 
 def _spread(learned: _Learned) -> tuple[Array | None, Spread | None]:
@@ -327,7 +324,7 @@ def _spread(learned: _Learned) -> tuple[Array | None, Spread | None]:
     unit = largest_errors(errors)
     errors = errors / unit
     # at random: every k-th row would be one hour of the day, or one of two that alternate
-    some = _some(len(at), rules.SCALE_ROWS, task.settings.rng(8))
+    some = some_of(len(at), rules.SCALE_ROWS, task.settings.rng(8))
     at, errors, weights = at[some], errors[some], weights[some]
     several = errors.shape[1] > rules.SCALE_OUTPUTS  # then they share their scale
     parts = [errors] if several else list(errors.T[:, :, None])
@@ -355,11 +352,6 @@ def _left_out_scores(learned: _Learned) -> Array:
     return scores
 
 
-def _some(count: int, most: int, rng: np.random.Generator) -> Array:
-    """Indices of all rows, or of `most` rows drawn at random, in order."""
-    return np.sort(rng.choice(count, most, replace=False)) if count > most else np.arange(count)
-
-
 def _scale_and_shapes(
     learned: _Learned, at: Array, errors: Array, weights: Array
 ) -> tuple[list[Member], list[ErrorShape]]:
@@ -380,7 +372,7 @@ def _scale_and_shapes(
     scale = _learn(*opened)
     log_square = scale.in_units[:, 0]
     known = np.isfinite(log_square)
-    if not _score(scale.scores / scale.temperature, scale.task, scale.given.weights) > 0:
+    if not _judged(scale)[0] > 0:
         return none, constant
     return scale.members, error_shapes(loss, errors[known], log_square[known], weights[known])
 

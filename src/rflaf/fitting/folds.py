@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,6 @@ from rflaf.losses import Loss
 from rflaf.rows import Sample
 from rflaf.rows.sample import Keys, fold_cuts, fold_numbers
 from rflaf.solvers.features import as_array
-
-Array = NDArray[Any]
 
 _COUNTED = 100  # rows up to which equal ones count once
 _MOST_HELD_OUT = 200_000  # rows that choose when conjugate gradients stop

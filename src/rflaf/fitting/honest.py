@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import fused, rules
+from rflaf.arrays import Array
 from rflaf.fitting.task import MemberRows
 from rflaf.losses import Loss
 from rflaf.rows import ArrayRows
 from rflaf.solvers.features import KeptBlocks
 from rflaf.solvers.objective import FeatureMap, Objective
 from rflaf.solvers.parts import RowPart
-
-Array = NDArray[Any]
 
 _ROUGH, _MANY_ROUGH = 1e-3, 1e-2  # how far from its least the loss may be, also of many outputs
 _ROOM = 1 << 40  # bytes: the features are bounded by the numbers of rows and columns

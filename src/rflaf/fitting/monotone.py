@@ -15,19 +15,18 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import rules
+from rflaf.arrays import Array
 from rflaf.fitting.members import Member, mixed_scores, teams_of
 from rflaf.fitting.settings import FitSettings
 from rflaf.fitting.task import Task
 from rflaf.inputs.forms.ranked import RankCurves
 from rflaf.losses import Loss
 from rflaf.rows import Sample
+from rflaf.rows.sample import some_of
 from rflaf.solvers.features import as_array
-
-Array = NDArray[Any]
 
 _BLOCK = 1 << 15  # rows that members are asked for at once
 _NUMBERS = 1 << 22  # of their slopes at once
@@ -230,7 +229,7 @@ def learn_monotone(members: list[Member], task: Task, signs: Array | None) -> Mo
     columns = [j for j in np.flatnonzero(signs).tolist() if np.ptp(x[:, j]) > 0]
     if not columns:
         return None
-    some = x[np.sort(rng.choice(len(x), min(len(x), _ROWS), replace=False))]
+    some = x[some_of(len(x), _ROWS, rng)]
     effects = [_effect(members, x[:, j], some, j, int(signs[j])) for j in columns]
     counts = _knot_counts(effects, rules.LATTICE[len(columns) - 1])
     parts = zip(columns, effects, counts)

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import rules
+from rflaf.arrays import Array
 from rflaf.fitting.honest import honest_scores
 from rflaf.fitting.task import MemberRows, Regression, Task
 from rflaf.fused import BinnedMatrix, Sigma
@@ -29,7 +28,6 @@ from rflaf.solvers.sketches import Problem, Sampler, Sketch, sketch_ridge
 from rflaf.solvers.starts import PENALTIES, Learned, lowest
 from rflaf.solvers.varpro import mix_targets, sketch_size
 
-Array = NDArray[Any]
 Metrics = tuple[Array, ...]
 
 

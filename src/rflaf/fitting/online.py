@@ -8,8 +8,8 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.fitting import budget
 from rflaf.fitting.fit import Fit, Online
 from rflaf.fitting.outside import value_range
@@ -24,8 +24,6 @@ from rflaf.solvers.objective import FeatureMap, Objective
 from rflaf.solvers.parts import RowPart
 from rflaf.solvers.result import Solution
 from rflaf.solvers.ridge import NormalEquations
-
-Array = NDArray[Any]
 
 _FINE = 1e-5  # how far from its least the loss may be
 

@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import rules
+from rflaf.arrays import Array
 from rflaf.fitting.members import Member, all_scores, export_mixed, mixed_scores
 from rflaf.fitting.monotone import Monotone
 from rflaf.inputs.scaling import column_moments
 from rflaf.losses import Loss
+from rflaf.rows.sample import some_of
 from rflaf.solvers.features import as_array
-
-Array = NDArray[Any]
 
 _FARTHEST = 1e6  # standard deviations that doubts grow over
 _HAND_OVER = 0.1  # standard deviations over which doubts set in
@@ -269,8 +268,7 @@ def score_spread(members: list[Member], x: Any) -> Array:
 
 def usual_spread(members: list[Member], x: Any, rng: np.random.Generator) -> Array:
     """The standard deviation of scores between members, for the middle one of some rows."""
-    count = min(x.shape[0], rules.IMPORTANCE_ROWS)
-    rows = x[np.sort(rng.choice(x.shape[0], count, replace=False))]
+    rows = x[some_of(x.shape[0], rules.IMPORTANCE_ROWS, rng)]
     return np.asarray(np.median(score_spread(members, rows), axis=0))
 
 

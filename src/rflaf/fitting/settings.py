@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import rules
+from rflaf.arrays import Array
 from rflaf.bases import Basis
 from rflaf.inputs.forms import Form
 from rflaf.inputs.target_means import Coded
 from rflaf.solvers.starts import Kind, Learned
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import fused, rules
+from rflaf.arrays import Array
 from rflaf.fitting import budget
 from rflaf.fitting.folds import Folds
 from rflaf.fitting.layers import FittedLayer
@@ -27,14 +27,12 @@ from rflaf.rows import ArrayRows, Block, Rows
 from rflaf.runtime.memory import free_bytes
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.cg import WideProblem, WideSettings, solve_cg
-from rflaf.solvers.features import KeptBlocks, check_finite, project, row_rotation
+from rflaf.solvers.features import KeptBlocks, check_finite, project, row_rotation, unrotated
 from rflaf.solvers.newton import NewtonProblem, NewtonSettings, solve_newton
 from rflaf.solvers.objective import FeatureMap
 from rflaf.solvers.parts import RowPart
 from rflaf.solvers.result import Solution
 from rflaf.solvers.ridge import choose_alpha, gcv_penalty
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -59,9 +57,7 @@ def solve_members(rows: Rows, task: Task, layers: list[FittedLayer]) -> Solved:
         rotations = _rotations(task, layers)
         sums = sum_rows(rows, task, layers, rotations)
         solutions = solve_sums(sums, layers, task.settings, task.sample.used)
-        turned = [
-            _unrotated(solution, rotation) for solution, rotation in zip(solutions, rotations)
-        ]
+        turned = [_unrotated(*pair) for pair in zip(solutions, rotations)]
         return Solved(layers, turned, sums, rotations)
     solutions = _solve_by_steps(rows, task, layers)
     if not task.settings.online:
@@ -111,11 +107,8 @@ def _rotations(task: Task, layers: list[FittedLayer]) -> list[Array | None]:
 def _unrotated(solution: Solution, rotation: Array | None) -> Solution:
     if rotation is None:
         return solution
-    turn = rotation.astype(np.float64)
-    honest = solution.honest
-    if honest is not None:
-        honest = np.vstack([turn @ honest[:-1], honest[-1:]])
-    return replace(solution, coef=turn @ solution.coef, honest=honest)
+    honest = None if solution.honest is None else unrotated(solution.honest, rotation)
+    return replace(solution, coef=rotation.astype(np.float64) @ solution.coef, honest=honest)
 
 
 def solve_sums(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import fused
+from rflaf.arrays import Array
 from rflaf.fitting.folds import Folds
 from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.members import InputsOnce
@@ -17,10 +16,9 @@ from rflaf.fitting.task import means_folds
 from rflaf.losses import Loss
 from rflaf.rows import Block
 from rflaf.runtime.threads import parallel
-from rflaf.solvers.features import Workspace, features, project
+from rflaf.solvers.features import Workspace, features, project, rotated
 from rflaf.solvers.ridge import NormalEquations
 
-Array = NDArray[Any]
 Pair = tuple[NormalEquations, NormalEquations]  # sums of rows to fit to, and of those held out
 
 
@@ -80,8 +78,7 @@ class SumMembers:
         features(layer.sigma, z, out=phi)
         if self.exact:
             phi = phi.astype(np.float64)
-        if rotation is not None:
-            phi = np.hstack([phi[:, :-1] @ rotation.astype(phi.dtype), phi[:, -1:]])
+        phi = rotated(phi, rotation)
         plain = bool((rows.weights == 1).all())
         weights = None if plain else rows.weights
         if self.at is None:

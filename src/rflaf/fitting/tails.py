@@ -12,18 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import rules
+from rflaf.arrays import Array
 from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.members import Member, teams_of
 from rflaf.fitting.outside import Outside, held_between, plain_outside
 from rflaf.fitting.task import Task
+from rflaf.rows.sample import some_of
 from rflaf.solvers.features import features, project
 from rflaf.solvers.linalg import solve_positive
-
-Array = NDArray[Any]
 
 _FEWEST = 10  # rows of a tail, and before it, that can tell anything
 
@@ -142,8 +141,7 @@ class Probe:
     ) -> Probe:
         """The copy of a model, for rows that have out-of-fold scores."""
         rng = task.settings.rng(5)
-        if len(rows) > rules.TAIL_SAMPLE:
-            rows = np.sort(rng.choice(rows, rules.TAIL_SAMPLE, replace=False))
+        rows = rows[some_of(len(rows), rules.TAIL_SAMPLE, rng)]
         sample, loss = task.sample, task.loss
         x = np.asarray(sample.x[rows])
         model = loss.quadratic_model(loss.moderate(scores[rows]), sample.y[rows])

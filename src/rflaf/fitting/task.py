@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.fitting.folds import Folds
 from rflaf.fitting.settings import FitSettings
 from rflaf.inputs.target_means import TargetMeans, inner_folds, learn_means
 from rflaf.losses import Loss
 from rflaf.rows import Block, Sample
 from rflaf.rows.sample import Keys
-
-Array = NDArray[Any]
 
 
 class Regression(NamedTuple):

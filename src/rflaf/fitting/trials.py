@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import rules
 from rflaf.fitting.layers import draw_layer, learn_form, learn_settings, not_learned, own_form
@@ -14,13 +13,13 @@ from rflaf.fitting.settings import Choice
 from rflaf.fitting.task import Task
 from rflaf.inputs.forms import AUTOMATIC, Form, Standardised
 from rflaf.rows import Block
+from rflaf.rows.sample import some_of
 from rflaf.runtime.progress import Progress
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.sketches import Problem, Sketch, sketch_ridge
 from rflaf.solvers.starts import Kind, Learned, compiled, lowest
 from rflaf.solvers.varpro import learn_activation
 
-Array = NDArray[Any]
 Losses = dict[Choice, float]
 
 _KINDS: tuple[Kind, ...] = ("none", "diagonal", "full")  # the one with fewest unknowns first
@@ -163,9 +162,9 @@ class Trials:
         rng, sample = task.settings.rng(2, self.fold), task.sample
         share = task.settings.share.trials
         most = round(share * rules.TRIAL_ROWS)
-        given = member.first.rows.at(_some(len(member.rows.weights), most, rng))
+        given = member.first.rows.at(some_of(len(member.rows.weights), most, rng))
         inside = np.flatnonzero(task.fold == self.fold)
-        inside = inside[_some(len(inside), most, rng)]
+        inside = inside[some_of(len(inside), most, rng)]
         x = sample.x[inside] if member.means is None else member.means(sample.x[inside])
         others = Block(0, x, sample.y[inside], sample.weights[inside])
         judge = task.regression(others, member.constant, like=member.first).rows
@@ -215,9 +214,3 @@ class Trial:
         if settings.alpha is not None:
             return ridge.loss(settings.alpha / self.unit)
         return lowest(ridge.loss, learned.alpha * 4.0 ** np.arange(-1, 4), 1)[1]
-
-
-def _some(count: int, most: int, rng: np.random.Generator) -> Array:
-    if count <= most:
-        return np.arange(count)
-    return np.sort(rng.choice(count, most, replace=False))

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.fused.chunks import Chunks, flat, for_all_rows, for_each
 
-Array = NDArray[Any]
 _SHARED = 1 << 22  # numbers that are added up; fewer are not worth waking a thread for
 _LINE = 64  # bytes
 CHUNK = 1 << 17  # elements of Z at once, which stay in the second-level cache

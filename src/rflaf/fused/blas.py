@@ -35,18 +35,13 @@ def capsule_address(module: Any, name: str) -> int:
     """
     from numba.extending import get_cython_function_address
 
-    capsule = module.__pyx_capi__[name]
-    _check_signature(f"{module.__name__}.{name}", repr(capsule))
-    return int(get_cython_function_address(module.__name__, name))
-
-
-def _check_signature(name: str, capsule: str) -> None:
-    """Cython names a capsule by the function's signature, which is how it prints."""
+    # Cython names a capsule by the function's signature, which is how it prints
+    capsule = repr(module.__pyx_capi__[name])
     found = re.search(r'"void \((.*)\)"', capsule)
-    kinds = found[1].split(", ") if found else [capsule]
-    for kind in kinds:
+    for kind in found[1].split(", ") if found else [capsule]:
         if not _KNOWN.fullmatch(kind):
             raise ImportError(
-                f"{name} must take pointers to letters, C ints and floats. Got {kind!r} instead: "
-                "rflaf needs a scipy whose BLAS has 32-bit integers (LP64)."
+                f"{module.__name__}.{name} must take pointers to letters, C ints and floats. Got "
+                f"{kind!r} instead: rflaf needs a scipy whose BLAS has 32-bit integers (LP64)."
             )
+    return int(get_cython_function_address(module.__name__, name))

@@ -190,7 +190,8 @@ def _tasks(shape: Any, n_rows: int) -> list[tuple[slice, slice, Place, int]]:
     step = max(1, _CHUNK // max(outer * inner, 1))
     if step > _TOGETHER:
         step = step // _TOGETHER * _TOGETHER
-    starts = _table_starts(min(step, channels), inner, n_rows)
+    # for the columns of so many channels, the first rows of their tables
+    starts = np.repeat(np.arange(min(step, channels), dtype=np.int32) * n_rows, inner)
     together = min(_ACROSS, _TOGETHER * inner)
     tasks = []
     for c in range(0, channels if size else 0, step):
@@ -198,9 +199,3 @@ def _tasks(shape: Any, n_rows: int) -> list[tuple[slice, slice, Place, int]]:
         place = channels * inner, own.start * inner, own.stop * inner, together, starts
         tasks.append((slice(0, size), own, place, outer))
     return tasks
-
-
-@lru_cache(maxsize=32)
-def _table_starts(channels: int, inner: int, n_rows: int) -> Array:
-    """For the columns of so many channels, the first rows of their tables."""
-    return np.repeat(np.arange(channels, dtype=np.int32) * n_rows, inner)

@@ -58,7 +58,8 @@ class HeldOut:
     def __init__(
         self, sigma: Table, fit: HeldOutRows, held: HeldOutRows, constant: float, room: Room
     ) -> None:
-        from rflaf.fused.jit_ridge import add_triangle
+        from rflaf.fused.jit import apply_rows
+        from rflaf.fused.jit_ridge import add_triangle, sketch_sums
 
         self._sigma = sigma
         (n, self._m), self._outputs = fit.z.shape, fit.y.shape[1]
@@ -78,13 +79,18 @@ class HeldOut:
             )
             for k in range(len(halves))
         ]
-        units = [1.0] * len(halves)
+        units, table = [1.0] * len(halves), sigma.in_dtype(_SINGLE)
+        m, outputs = self._m, self._outputs
 
         def task(k: int) -> None:
             side, rows = self._parts[k]
-            self._make_features(side, rows, constant)
+            z, phi = flat(side.z[rows.start * m :]), side.phi[rows.start * w : rows.stop * w]
+            apply_rows(z, m, m, *table, phi, w, rows.stop - rows.start)
+            phi[m::w] = constant
             if k < len(halves):
-                units[k] = self._add_up(halves[k], *sums[k])
+                weighted = self._weighted[rows.start * w : rows.stop * w]
+                given = phi, side.y[rows.start * outputs :], side.share[rows], outputs, weighted
+                units[k] = float(sketch_sums(addresses(_SINGLE), *given, *sums[k]))
 
         _for_each_part(task, self._parts)
         for gram, right in sums[1:]:
@@ -92,23 +98,6 @@ class HeldOut:
             np.add(sums[0][1], right, out=sums[0][1])
         self._sums = sums[0][0], units[0], sums[0][1]
         self._matrix = flat(room("matrix", (w, w), np.float64), True)
-
-    def _make_features(self, side: _Side, rows: slice, constant: float) -> None:
-        from rflaf.fused.jit import apply_rows
-
-        m, w, table = self._m, self._m + 1, self._sigma.in_dtype(_SINGLE)
-        z, phi = flat(side.z[rows.start * m :]), side.phi[rows.start * w : rows.stop * w]
-        apply_rows(z, m, m, *table, phi, w, rows.stop - rows.start)
-        phi[m::w] = constant
-
-    def _add_up(self, rows: slice, gram: Array, right: Array) -> float:
-        from rflaf.fused.jit_ridge import sketch_sums
-
-        side, w, outputs = self._fit, self._m + 1, self._outputs
-        phi, y = side.phi[rows.start * w : rows.stop * w], side.y[rows.start * outputs :]
-        weighted = self._weighted[rows.start * w : rows.stop * w]
-        given = phi, y, side.share[rows], outputs, weighted, gram, right
-        return float(sketch_sums(addresses(_SINGLE), *given))
 
     @property
     def trace(self) -> float:
@@ -126,7 +115,8 @@ class HeldOut:
 
     def gradients(self, alpha: float) -> Gradients | None:
         """J and its gradients; those for Z take the place of Z. None: not finite."""
-        from rflaf.fused.jit_ridge import sketch_pulls
+        from rflaf.fused.jit_ridge import add_cell_sums, sketch_pulls
+        from rflaf.fused.jit_vectors import COPIES
 
         fit, held, outputs, m = self._fit, self._held, self._outputs, self._m
         factors = {
@@ -140,30 +130,21 @@ class HeldOut:
         )  # fmt: skip
         if not finite:
             return None
-        layout = self._sigma.layout
+        layout, table = self._sigma.layout, self._sigma.in_dtype(_SINGLE)
         moments = np.zeros((len(self._parts), layout.n_cells + 1, 4))
         tails = np.zeros((len(self._parts), 2 if self._sigma.basis.tail == "linear" else 0))
 
         def task(k: int) -> None:
             side, rows = self._parts[k]
-            sums = moments[k], tails[k]
-            self._add_cell_sums(side, rows, *factors[id(side)], *sums)
+            left, right = factors[id(side)]
+            rank = len(right) // m
+            z, factor = side.z[rows.start * m : rows.stop * m], left[rows.start * rank :]
+            own = np.empty((len(moments[k]), COPIES, 4), np.float32)
+            add_cell_sums(z, m, *table, factor, right, own, moments[k], tails[k])
 
         _for_each_part(task, self._parts)
         coefficients = layout.pull_back(moments.sum(axis=0), tails.sum(axis=0))
         return Gradients(loss, coefficients, alpha * by_alpha)
-
-    def _add_cell_sums(
-        self, side: _Side, rows: slice, left: Array, right: Array, *sums: Any
-    ) -> None:
-        from rflaf.fused.jit_ridge import add_cell_sums
-        from rflaf.fused.jit_vectors import COPIES
-
-        m, table = self._m, self._sigma.in_dtype(_SINGLE)
-        rank = len(right) // m
-        z, factor = (x[rows.start * k : rows.stop * k] for x, k in ((side.z, m), (left, rank)))
-        own = np.empty((len(sums[0]), COPIES, 4), np.float32)
-        add_cell_sums(z, m, *table, factor, right, own, *sums)
 
 
 class _Side(NamedTuple):

@@ -15,9 +15,8 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from rflaf.arrays import Array
 
 DAY = 86_400.0  # seconds
 _LONGEST = 10_000  # bits of an integer that Python writes in decimal digits
@@ -68,10 +67,6 @@ class Column:
         """The number of rows, where values of a known kind tell it."""
         values = (self.numbers, self.times, self.codes)
         return next((len(value) for value in values if value is not None), None)
-
-    def rows(self, start: int, stop: int) -> Column:
-        """Consecutive rows."""
-        return self.take(slice(start, stop))
 
     def take(self, rows: Any) -> Column:
         """Some of the rows, by whatever indexes an array."""

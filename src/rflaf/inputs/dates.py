@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from rflaf.arrays import Array
 
 _SHIFT = r"Z|UTC|[+-]\d\d(?::?\d\d)?"
 _TIME = r"(\d{1,2}):([0-5]\d)(?::([0-5]\d)(?:\.(\d+))?)?"

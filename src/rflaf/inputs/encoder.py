@@ -15,18 +15,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from rflaf.arrays import Array
 from rflaf.inputs.kinds import kinds_of, warn_of
 from rflaf.inputs.learning import column_parts, matrix_parts, target_matrix
-from rflaf.inputs.opening import NAMES, categorical_at, opened
+from rflaf.inputs.opening import NAMES, categorical_at, column_names, opened
 from rflaf.inputs.parts import CodePart, DatePart, NumberPart, Part
 from rflaf.inputs.target_means import Coded, inner_folds, learn_means
 from rflaf.inputs.text import TextPart
 from rflaf.inputs.unknown import UnknownLevels
 
-Array = NDArray[Any]
-
 _MOST_CLASSES = 20  # whole numbers of more values are numbers, if nobody says otherwise
-_NOTHING = "X has no usable column: all of them are empty or ignored."
 CATEGORICAL = [StrOptions({"from_dtype"}), "array-like", None]
 
 
@@ -145,15 +143,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         weights = _check_sample_weight(
             sample_weight, given, dtype=np.float64, ensure_non_negative=True
         )
-        return self.learn(found, inputs, y, weights)
-
-    def learn(self, found: Any, inputs: Any, y: Any, weights: Array) -> Array:
-        """As `fit_transform`, for `inputs` that `opened` has made.
-
-        `found` is the estimator that knows the columns, `y` the targets, `weights` those of rows.
-        """
-        state = self._learned(found, inputs, weights, codes=y is not None)
-        x = _encoded(state["parts_"], inputs)
+        state, x = self._learned(found, inputs, weights, codes=y is not None)
         coded = None if y is None else _coded(state["parts_"])
         if coded is not None:
             targets = target_matrix(y, self._has_classes(y))
@@ -167,33 +157,35 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         return x
 
     def learn_columns(self, found: Any, inputs: Any, weights: Array) -> Array:
-        """As `learn`, without targets: a category of many levels becomes codes, see `coded`.
+        """As `fit_transform`, but a category of many levels becomes codes, see `coded`.
 
         `found` is the estimator that knows the columns, `inputs` what `opened` has made.
         """
-        state = self._learned(found, inputs, weights, codes=True)
-        x = _encoded(state["parts_"], inputs)
+        state, x = self._learned(found, inputs, weights, codes=True)
         self._publish(state)
         return x
 
-    def _learned(self, found: Any, inputs: Any, weights: Array, codes: bool) -> dict[str, Any]:
-        """The fitted attributes. Rows of weight zero have no part in them."""
+    def _learned(
+        self, found: Any, inputs: Any, weights: Array, codes: bool
+    ) -> tuple[dict[str, Any], Array]:
+        """The fitted attributes, where rows of weight zero have no part, and the rows encoded."""
         rows = np.flatnonzero(weights > 0)
         if not len(rows):
             raise ValueError("'sample_weight' must have a positive entry. Got only zeros.")
         if isinstance(inputs, np.ndarray):
             parts, kinds = matrix_parts(inputs if len(rows) == len(weights) else inputs[rows])
         else:
-            if len(rows) < len(weights):
-                inputs = [column.take(rows) for column in inputs]
-            kinds = kinds_of(inputs, categorical_at(found), self.categorical_features is None)
-            parts, unsure = column_parts(inputs, kinds, self.one_hot_levels, codes)
-            warn_of(inputs, kinds, unsure)
+            whole = len(rows) == len(weights)
+            used = inputs if whole else [column.take(rows) for column in inputs]
+            kinds = kinds_of(used, categorical_at(found), self.categorical_features is None)
+            parts, unsure = column_parts(used, kinds, self.one_hot_levels, codes)
+            warn_of(used, kinds, unsure)
         if not parts:
-            raise ValueError(_NOTHING)
+            raise ValueError("X has no usable column: all of them are empty or ignored.")
         state = {name: vars(found)[name] for name in NAMES if name in vars(found)}
         origin = np.concatenate([part.origin for part in parts])
-        return state | {"kinds_": kinds, "parts_": parts, "origin_": origin, "means_": None}
+        state |= {"kinds_": kinds, "parts_": parts, "origin_": origin, "means_": None}
+        return state, _encoded(parts, inputs)
 
     def _publish(self, state: dict[str, Any]) -> None:
         kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
@@ -296,12 +288,10 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         `input_features` must be the names of the fit, if given.
         """
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{k}" for k in range(self.n_features_in_)]
+        names = column_names(self)
         if input_features is not None:
             if len(input_features) != self.n_features_in_ or (
-                hasattr(self, "feature_names_in_") and list(input_features) != list(names)
+                hasattr(self, "feature_names_in_") and list(input_features) != names
             ):
                 raise ValueError(
                     "input_features is not equal to feature_names_in_, or should have length equal "
@@ -345,8 +335,9 @@ def _coded(parts: Sequence[Part]) -> Coded | None:
 def _encoded(parts: Sequence[Part], inputs: Any) -> Array:
     """What the parts make of `inputs`."""
     if isinstance(inputs, np.ndarray):
-        (part,) = parts
-        return cast(NumberPart, part).of_matrix(inputs)
+        part = cast(NumberPart, parts[0])
+        whole = len(part.at) == inputs.shape[1]
+        return part.filled(inputs if whole else inputs[:, part.at])
     x = np.hstack([part.encode(inputs) for part in parts])
     finite = np.isfinite(x).all(axis=0)
     if not finite.all():

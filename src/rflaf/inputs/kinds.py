@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.inputs.column import Column, column_of, is_id_name, levels_column, levels_of
 from rflaf.inputs.dates import learn_orders, on_clock, read_dates
-from rflaf.runtime.callers import caller_level
-
-Array = NDArray[Any]
+from rflaf.runtime.callers import warn
 
 FEW_LEVELS = 20  # that a category of numbers and something else may have
 _ALL_DIFFERENT = 0.95  # of the rows, for numbers that are called an id
@@ -175,11 +172,9 @@ def as_times(column: Column, orders: Mapping[str, str], zone: str) -> Array:
         raise ValueError(f"Column {column.name!r} held dates in the fit. Got {_what(column)}.")
     aware = ~np.isnan(utc)
     if aware.any() if not zone else (np.isnan(utc) & ~np.isnan(times)).any():
-        warnings.warn(
+        warn(
             f"Column {column.name!r} has times with a time zone and times without one, here or in "
-            "the fit. Local times are used as they are.",
-            UserWarning,
-            stacklevel=caller_level(),
+            "the fit. Local times are used as they are."
         )
     if not zone or not aware.any() or column.zone == zone:
         return times
@@ -248,7 +243,7 @@ def warn_of(columns: Sequence[Column], kinds: Sequence[str], unsure: list[str]) 
     if unsure:
         said.append(f"Ambiguous dates are read as follows: {' '.join(unsure)}")
     if said:
-        warnings.warn(" ".join(said), UserWarning, stacklevel=caller_level())
+        warn(" ".join(said))
 
 
 def odd_entries(column: Column) -> Array:

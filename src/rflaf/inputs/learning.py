@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.inputs.column import DAY, Column
 from rflaf.inputs.kinds import as_levels, as_numbers, as_times, date_reading
 from rflaf.inputs.parts import (
@@ -22,8 +22,6 @@ from rflaf.inputs.parts import (
     phase,
 )
 from rflaf.inputs.text import text_part
-
-Array = NDArray[Any]
 
 _MOST_MEASURED = 10_000  # rows that a median is taken of
 _LEAST_ROWS = 5  # that a level needs for a column of its own; fewer where the rows are few
@@ -55,7 +53,9 @@ def column_parts(
     numbers, dates = of_kind("number", "boolean", "almost number"), of_kind("date")
     parts: list[Part] = []
     if numbers:
-        parts.append(number_part(columns, numbers, of_kind("almost number")))
+        lenient, durations = of_kind("almost number"), [k for k in numbers if columns[k].duration]
+        x = [as_numbers(columns[k], k in lenient, k in durations) for k in numbers]
+        parts.append(learn_numbers(np.column_stack(x), np.array(numbers), lenient, durations))
     parts += [level_part(k, columns[k], one_hot_levels, codes) for k in of_kind("category")]
     found, unsure = date_parts(columns, dates)
     texts = [text_part(k, columns[k], many=codes) for k in of_kind("text")]
@@ -75,13 +75,6 @@ def learn_numbers(
         there = x[~np.isnan(x[:, k]), k]
         medians[k] = np.median(there[:: max(1, len(there) // _MOST_MEASURED)])
     return NumberPart(at, medians, spoilt, *(np.array(k, np.intp) for k in (lenient, durations)))
-
-
-def number_part(columns: list[Column], at: list[int], lenient: list[int]) -> NumberPart:
-    """The same for columns."""
-    durations = [k for k in at if columns[k].duration]
-    x = np.column_stack([as_numbers(columns[k], k in lenient, k in durations) for k in at])
-    return learn_numbers(x, np.array(at), lenient, durations)
 
 
 def date_parts(columns: list[Column], at: list[int]) -> tuple[list[DatePart], list[str]]:
@@ -155,10 +148,8 @@ def _one_hot(column: int, kept: Array, counts: Array, levels: list[str]) -> Leve
     place = {int(k): i for i, k in enumerate(kept)}
     for row, k in enumerate(named):
         rows[row, place[int(k)]] = 1
-    if rare:
-        rows[-2:, -1] = (
-            1  # unknown levels, and missing ones if there are few or none, are rare ones
-        )
+    if rare:  # unknown levels, and missing ones if there are few or none, are rare ones
+        rows[-2:, -1] = 1
     if missing in place:
         rows[-2] = 0
         rows[-2, place[missing]] = 1

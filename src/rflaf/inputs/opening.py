@@ -8,14 +8,11 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from rflaf.inputs.column import Column, as_frame, columns_of, is_frame, is_plain
-
-Array = NDArray[Any]
+from rflaf.inputs.column import as_frame, columns_of, is_frame, is_plain
 
 FLOATS = [np.float64, np.float32]
 NAMES = ("n_features_in_", "feature_names_in_", "column_labels_")  # that describe the columns
@@ -140,9 +137,10 @@ def count_rows(inputs: Any) -> int:
     return next((count for column in inputs if (count := column.count) is not None), 0)
 
 
-def some_rows(inputs: Sequence[Column], start: int, stop: int) -> list[Column]:
-    """Some rows of columns."""
-    return [column.rows(start, stop) for column in inputs]
+def column_names(estimator: Any) -> list[str]:
+    """Names of the columns of a fit; x0, x1 and so on where they had none."""
+    unnamed = [f"x{k}" for k in range(estimator.n_features_in_)]
+    return [str(name) for name in getattr(estimator, "feature_names_in_", unnamed)]
 
 
 def is_listed(categorical_features: Any) -> bool:

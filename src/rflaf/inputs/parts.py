@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.inputs.column import DAY, Column
 from rflaf.inputs.kinds import as_levels, as_numbers, as_times
 from rflaf.inputs.text import TextPart
-
-Array = NDArray[Any]
 
 YEAR = 365.2425  # days
 CIRCLES = ("year", "week", "day")
@@ -60,13 +59,8 @@ class NumberPart:
         found = [as_numbers(columns[k], k in lenient, k in durations) for k in self.at.tolist()]
         return self.filled(np.column_stack(found))
 
-    def of_matrix(self, x: Array) -> Array:
-        """The same for a matrix, which is given back where there is nothing to do."""
-        whole = len(self.at) == x.shape[1]
-        return self.filled(x if whole else x[:, self.at])
-
     def filled(self, x: Array) -> Array:
-        """Columns with their medians in place of NaN, and the indicators."""
+        """Columns with their medians in place of NaN, and the indicators; x if it needs nothing."""
         flags = np.isnan(x[:, self.flagged]).astype(x.dtype)
         spoilt = columns_with_missing(x)
         if len(spoilt):

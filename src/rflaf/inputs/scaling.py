@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from rflaf.runtime.callers import caller_level
-
-Array = NDArray[Any]
+from rflaf.arrays import Array
+from rflaf.runtime.callers import warn
 
 FINEST = 1e-300  # of a column's largest value; the inverse of a smaller one may overflow
 FARTHEST = 1e15  # standard deviations; further out, sums of float32 products would overflow
@@ -57,11 +54,9 @@ def warn_of_tiny(x: Any, names: Callable[[], Sequence[str]]) -> None:
     tiny = likely[(largest > 0) & (largest < FINEST)]
     if len(tiny):
         shown = ", ".join(repr(str(names()[k])) for k in tiny.tolist())
-        warnings.warn(
+        warn(
             f"All values are below {FINEST:g} in column {shown}, which counts as constant. Use "
-            "another unit.",
-            UserWarning,
-            stacklevel=caller_level(),
+            "another unit."
         )
 
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.inputs.text_ridge import TextRidge, learn_text, text_width
-
-Array = NDArray[Any]
 
 _LEAST_SHRINKAGE, _MOST_SHRINKAGE = 1.0, 1000.0  # rows of average weight
 _INNER = 5  # folds that means leave out, one at a time

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.inputs.column import Column
 from rflaf.inputs.kinds import as_levels
 from rflaf.runtime.threads import use_threads
-
-Array = NDArray[Any]
 
 _FEW = 30  # directions, where they are columns for a model
 _MANY = 300  # where members predict the target from them

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from rflaf.arrays import Array
 from rflaf.runtime.threads import use_threads
-
-Array = NDArray[Any]
 
 _PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # in rows; a text has the length 1
 _CLEARLY = 2.0  # standard errors

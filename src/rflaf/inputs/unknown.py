@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from rflaf.inputs.column import Column
 from rflaf.inputs.kinds import as_levels
 from rflaf.inputs.parts import CodePart, LevelPart, Part
-from rflaf.runtime.callers import caller_level
+from rflaf.runtime.callers import warn
 
 
 class UnknownLevels:
@@ -36,9 +35,7 @@ class UnknownLevels:
         """Warn of what has been seen, if there is anything to say."""
         if self._examples:
             found = ", ".join(f"{name!r} (such as {k!r})" for name, k in self._examples.items())
-            warnings.warn(
+            warn(
                 f"All values are unknown to the fit in column {found}. Are they written as in the "
-                "fit?",
-                UserWarning,
-                stacklevel=caller_level(),
+                "fit?"
             )

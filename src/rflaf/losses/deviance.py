@@ -133,8 +133,6 @@ class Poisson(Deviance):
     ([0.0, 1.296], [[0.0], [-2.0]])
     """
 
-    power: float = field(default=1.0, init=False)
-
     name = "poisson"
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from rflaf import fused
 from rflaf.nn import buffers, gather, ops
 from rflaf.nn.layouts import layout_of
+from rflaf.nn.ops import as_numpy
 from rflaf.nn.table_maps import table_map
 from rflaf.runtime.threads import at_most
 
@@ -62,8 +63,10 @@ def readout(z: Tensor, a: Tensor, V: Tensor, basis: str, rows: Tensor | None = N
     """
     here = z.ndim == 2 and _fits(z, z.shape[1], a, V, basis)
     training = torch.is_grad_enabled() and (z.requires_grad or a.requires_grad or V.requires_grad)
-    if rows is not None and not (here and training and not z.requires_grad and _are_numbers(rows)):
-        z, rows = z.index_select(0, rows), None
+    if rows is not None:
+        numbers = rows.ndim == 1 and rows.numel() > 0 and rows.dtype == torch.int64
+        if not (here and training and not z.requires_grad and numbers):
+            z, rows = z.index_select(0, rows), None
     if not (here and z.numel()):
         return activate(z, a, basis) @ V
     if training:
@@ -71,12 +74,7 @@ def readout(z: Tensor, a: Tensor, V: Tensor, basis: str, rows: Tensor | None = N
         return out
     sigma = ops.sigma(a, basis)
     with at_most(_threads(z.numel())):
-        return torch.from_numpy(fused.predict(sigma, _numpy(z), _numpy(V)))
-
-
-def _are_numbers(rows: Tensor) -> bool:
-    """Whether these are numbers of rows that the kernels take."""
-    return rows.ndim == 1 and rows.numel() > 0 and rows.dtype == torch.int64
+        return torch.from_numpy(fused.predict(sigma, as_numpy(z), as_numpy(V)))
 
 
 def _fits(x: Tensor, width: int, a: Tensor, V: Tensor, basis: str) -> bool:
@@ -123,7 +121,7 @@ class _Activate(torch.autograd.Function):
         whole, out = z.contiguous(), buffers.empty(z.shape, z.dtype)
         tables, shape = table_map(basis).tables(a, z.dtype), _as_channels(z, a, dim)
         with at_most(_threads(z.numel())):
-            fused.apply_tables(tables, _numpy(whole).reshape(shape), _numpy(out).reshape(shape))
+            fused.apply_tables(tables, as_numpy(whole).reshape(shape), as_numpy(out).reshape(shape))
         ctx.save_for_backward(z, a)
         ctx.rest = basis, dim, tables
         return out
@@ -138,10 +136,10 @@ class _Activate(torch.autograd.Function):
             return *found, None, None
         shape = _as_channels(z, a, dim)
         dz = buffers.empty(z.shape, z.dtype) if need_z else None
-        whole, g = (_numpy(t.contiguous()).reshape(shape) for t in (z, h))
-        target = None if dz is None else _numpy(dz).reshape(shape)
+        whole, g = (as_numpy(t.contiguous()).reshape(shape) for t in (z, h))
+        target = None if dz is None else as_numpy(dz).reshape(shape)
         cells = tables.cells.shape
-        room = _numpy(buffers.empty(cells, z.dtype)) if cells[0] > 1 else None
+        room = as_numpy(buffers.empty(cells, z.dtype)) if cells[0] > 1 else None
         with at_most(_threads(z.numel())):
             sums = fused.cell_sums(tables, whole, g, target, room)
         da = table_map(basis).pull_back(sums, a) if need_a else None
@@ -165,7 +163,7 @@ class _Readout(torch.autograd.Function):
         phi = buffers.empty((len(order), z.shape[1]), z.dtype)
         tables = table_map(basis).tables(a, z.dtype)
         with at_most(_threads(phi.numel())):
-            out = fused.readout_tables(tables, _numpy(z), order, _numpy(V), _numpy(phi))
+            out = fused.readout_tables(tables, as_numpy(z), order, as_numpy(V), as_numpy(phi))
         ctx.save_for_backward(x, W, a, V, z, phi, rows)
         ctx.rest = basis, tables
         return torch.from_numpy(out if V.ndim == 2 else out[:, 0])
@@ -188,9 +186,9 @@ class _Readout(torch.autograd.Function):
         dz = da = None
         if need_z or need_a:
             dz = buffers.empty(z.shape, z.dtype) if need_z else None
-            given = _numpy(z), _order(rows, len(z)), _numpy(V), _numpy(h.contiguous())
+            given = as_numpy(z), _order(rows, len(z)), as_numpy(V), as_numpy(h.contiguous())
             with at_most(_threads(phi.numel())):
-                sums = fused.readout_sums(tables, *given, None if dz is None else _numpy(dz))
+                sums = fused.readout_sums(tables, *given, None if dz is None else as_numpy(dz))
             da = table_map(basis).pull_back(sums, a) if need_a else None
         if W is None or dz is None:
             return dz, None, da, dv, None, None
@@ -201,7 +199,7 @@ class _Readout(torch.autograd.Function):
 
 def _order(rows: Tensor | None, n: int) -> Any:
     """The numbers of the rows to read, of n."""
-    return _all_rows(n) if rows is None else _numpy(rows.contiguous())
+    return _all_rows(n) if rows is None else as_numpy(rows.contiguous())
 
 
 @lru_cache(maxsize=4)
@@ -220,7 +218,3 @@ def _as_channels(z: Tensor, a: Tensor, dim: int) -> tuple[int, int, int]:
     at = dim % z.ndim
     outer = z.shape[:at].numel()
     return outer, a.shape[0], z.numel() // (outer * a.shape[0])
-
-
-def _numpy(tensor: Tensor) -> Any:
-    return tensor.detach().numpy()

@@ -167,8 +167,3 @@ def _at_least_single(z: Tensor) -> Tensor:
 def must_be_plain() -> bool:
     """Whether only PyTorch's own functions will do: ONNX and `torch.func` know no others."""
     return torch.onnx.is_in_onnx_export() or torch._C._are_functorch_transforms_active()
-
-
-def has_formula(name: str) -> bool:
-    """Whether this module can evaluate the basis."""
-    return layout_of(name) is not None or isinstance(named_basis(name), Polynomial)

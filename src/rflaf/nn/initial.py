@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import null_space
 from torch import Tensor, nn
 
 from rflaf.activation import Activation
+from rflaf.arrays import Float64
 from rflaf.bases import FIXED_ACTIVATIONS, RBF, Basis, Continued
 
-Float64 = NDArray[np.float64]
 Init = str | Activation | Callable[[Any], ArrayLike] | ArrayLike
 _FAR = 100.0  # lengths of the grid from it, where a function has become its asymptote
 _SAMPLE = 1 << 20  # numbers that a grid is chosen from

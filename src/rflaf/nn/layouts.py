@@ -12,12 +12,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Float64
 from rflaf.bases import LEARNABLE_BASES, Basis, Continued
 from rflaf.fused import DEFAULT_TOL, Direct, Layout, Sigma, Table, basis_layout, table_frame
-
-Float64 = NDArray[np.float64]
 
 # Cells to a basis's spacing. Splines would do with one, but the elements of a batch that fall into
 # one cell wait for one another in the adjoint.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
@@ -15,7 +14,7 @@ from rflaf.bases.base import AT_LEAST_ONE, check_parameters
 from rflaf.nn.eager import network, readout
 from rflaf.nn.initial import Init
 from rflaf.nn.learnable import LearnableActivation
-from rflaf.runtime.callers import caller_level
+from rflaf.runtime.callers import warn
 
 _FILLED = 0.99  # share of the first batch's Z that "auto" brings inside the grid
 _MOST_OUTSIDE = 0.2  # of Z; with more, a warning
@@ -244,12 +243,10 @@ class RFLAF(TwoLayerNetwork):
         share, (low, high) = sigma.outside_share.item(), sigma.basis.grid
         if share > _MOST_OUTSIDE and not self._warned:
             self._warned = True
-            warnings.warn(
+            warn(
                 f"{share:.0%} of the projected inputs lie outside the grid "
                 f"[{low:g}, {high:g}], where the activation is learned. A smaller 'input_scale' "
-                "or a wider 'grid' with more 'n_basis' may help.",
-                UserWarning,
-                stacklevel=caller_level(),
+                "or a wider 'grid' with more 'n_basis' may help."
             )
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:

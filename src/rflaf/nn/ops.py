@@ -26,8 +26,9 @@ import torch
 from torch import Tensor
 
 from rflaf import fused
+from rflaf.bases import Polynomial
 from rflaf.nn import gather
-from rflaf.nn.layouts import layout_of, sigma_of
+from rflaf.nn.layouts import layout_of, named_basis, sigma_of
 from rflaf.nn.table_maps import table_map
 from rflaf.runtime.threads import at_most
 
@@ -40,7 +41,7 @@ def evaluate(z: Tensor, a: Tensor, basis: str, order: int) -> Tensor:
     if order or not _runs_fused(z, a, basis):
         return gather.evaluate(z, a, basis, order).contiguous()
     if layout_of(basis) is None:
-        return torch.from_numpy(fused.apply(sigma(a, basis), _numpy(z)))
+        return torch.from_numpy(fused.apply(sigma(a, basis), as_numpy(z)))
     out = torch.empty(z.shape, dtype=z.dtype)
     with at_most(torch.get_num_threads()):
         fused.apply_tables(table_map(basis).tables(a, z.dtype), _channels(z, a), _channels(out, a))
@@ -143,8 +144,8 @@ def sigma(a: Tensor, basis: str) -> fused.Sigma:
 def _runs_fused(z: Tensor, a: Tensor, basis: str) -> bool:
     if z.device.type != "cpu" or z.dtype not in (torch.float32, torch.float64) or not z.numel():
         return False
-    if layout_of(basis) is None:
-        return a.ndim == 1 and not gather.has_formula(basis)
+    if layout_of(basis) is None:  # `gather` has a formula for powers alone
+        return a.ndim == 1 and not isinstance(named_basis(basis), Polynomial)
     return True
 
 
@@ -174,7 +175,7 @@ def _gradients(
     """g sigma'(z) and the gradient for a; those not wanted may be empty."""
     maps = table_map(basis) if layout_of(basis) is not None else None
     if maps is None:
-        direct, rows, weights = sigma(a, basis), *(_numpy(t).reshape(1, -1) for t in (z, g))
+        direct, rows, weights = sigma(a, basis), *(as_numpy(t).reshape(1, -1) for t in (z, g))
         slopes = fused.slope(direct, rows, weights).reshape(z.shape)
         gradient = torch.from_numpy(fused.adjoint(direct, rows, weights)).to(a.dtype)
         return torch.from_numpy(slopes), gradient
@@ -200,8 +201,8 @@ def _rows(tensor: Tensor, a: Tensor) -> Tensor:
 
 def _channels(tensor: Tensor, a: Tensor) -> Any:
     """The tensor as the fused kernels take it, outer × C × inner."""
-    return _numpy(tensor.contiguous()).reshape(1, a.shape[0] if a.ndim == 2 else 1, -1)
+    return as_numpy(tensor.contiguous()).reshape(1, a.shape[0] if a.ndim == 2 else 1, -1)
 
 
-def _numpy(tensor: Tensor) -> Any:
+def as_numpy(tensor: Tensor) -> Any:
     return tensor.detach().numpy()

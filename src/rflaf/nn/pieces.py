@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rflaf.arrays import Float64
 from rflaf.fused import Layout
-from rflaf.nn.layouts import Float64, cubics_of, layout_of, named_basis
+from rflaf.nn.layouts import cubics_of, layout_of, named_basis
 
 _POWER_CELLS = 256  # on the grid, for powers, which have no table
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ import torch
 from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 
+from rflaf.arrays import Float64
 from rflaf.bases import Basis, BSpline, get_basis, with_tails
 from rflaf.bases.base import checked
 from rflaf.nn.initial import fit, watched
-from rflaf.nn.layouts import Float64
 from rflaf.nn.learnable import LearnableActivation
 
 _IMAGE_NDIM = 4  # from so many dimensions on, channels are the second one
@@ -87,7 +86,13 @@ def swap_activations(
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"'model' must be a Module. Got {type(model).__name__}.")
-    places = list(_places(model, kinds))
+    # every place with a module of these kinds: its parent, its name there, and the module
+    places = [
+        (parent, name, child)
+        for parent in model.modules()
+        for name, child in parent._modules.items()
+        if isinstance(child, kinds)
+    ]
     if not places:
         raise ValueError(
             f"'model' must have modules of the kinds to replace inside it. Got none of {kinds}. "
@@ -154,16 +159,6 @@ def parameter_groups(model: nn.Module, lr: float | None = None) -> list[dict[str
     return [first, {"params": [p for p in model.parameters() if id(p) not in own]}]
 
 
-def _places(
-    model: nn.Module, kinds: type[nn.Module] | tuple[type[nn.Module], ...]
-) -> Iterator[tuple[nn.Module, str, nn.Module]]:
-    """Every place with a module of these kinds: its parent, its name there, and the module."""
-    for parent in model.modules():
-        for name, child in parent._modules.items():
-            if isinstance(child, kinds):
-                yield parent, name, child
-
-
 def _function_of(
     module: nn.Module, name: str, channels: int | None
 ) -> Callable[[Float64], Float64]:
@@ -200,9 +195,8 @@ def _basis_for(
     z = np.linspace(*grid, 1001)
     target = function(z)[:, 0]
     found = [BSpline(n_basis, *grid, degree=degree, extrapolate="linear") for degree in (1, 3)]
-    errors = [
-        np.abs(each(z) @ fit(each, partial(_column, function, 0)) - target).max() for each in found
-    ]
+    fits = [fit(each, lambda z: function(z)[:, 0]) for each in found]
+    errors = [np.abs(each(z) @ a - target).max() for each, a in zip(found, fits)]
     return found[int(np.argmin(errors))]
 
 
@@ -210,13 +204,11 @@ def _start(basis: Basis, function: Callable[[Float64], Float64], channels: int |
     """The coefficients of the function, or of one per channel."""
     values = function(np.linspace(*basis.grid, 64))
     same = bool((values == values[:, :1]).all())
-    columns = [0] if same else range(channels or 1)
-    fits = [fit(basis, partial(_column, function, c)) for c in columns]
-    return fits[0] if same else np.stack(fits)
 
+    def of_channel(c: int) -> Float64:
+        return fit(basis, lambda z: function(z)[:, c])
 
-def _column(function: Callable[[Float64], Float64], c: int, z: Float64) -> Float64:
-    return function(z)[:, c]
+    return of_channel(0) if same else np.stack([of_channel(c) for c in range(channels or 1)])
 
 
 def _channels(

@@ -14,9 +14,10 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from rflaf.arrays import Float64
 from rflaf.fused import Tables, tables_frame
 from rflaf.nn import buffers
-from rflaf.nn.layouts import Float64, cubics_of, layout_of, named_basis
+from rflaf.nn.layouts import cubics_of, layout_of, named_basis
 from rflaf.runtime.cached import computed_once
 
 _CPU = torch.device("cpu")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf.activation import Activation
+from rflaf.arrays import Array
 from rflaf.bases import Fixed, Polynomial
 from rflaf.fused import Table
 from rflaf.onnx.graph import Graph
-
-Array = NDArray[Any]
 
 
 def add_activation(graph: Graph, activation: Activation, z: str) -> str:

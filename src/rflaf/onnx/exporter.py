@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf._version import __version__
+from rflaf.arrays import Array
 from rflaf.bases.base import checked
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.inputs.encoder import ColumnEncoder
+from rflaf.inputs.opening import column_names
 from rflaf.onnx.graph import Graph
 from rflaf.onnx.models import Outputs, output_classes, output_features, output_prediction
 from rflaf.onnx.steps import add_step
 from rflaf.onnx.table_inputs import add_columns, column_values
+from rflaf.runtime.extras import needed
 from rflaf.runtime.files import write_whole
-
-Array = NDArray[Any]
 
 _LARGEST = 2**31 - 1  # bytes of a file in this format
 _TOLERANCE = 1e-5  # of the largest prediction
@@ -211,11 +211,10 @@ def _as_proto(model: Any, dtype: str, outputs: Outputs) -> onnx.ModelProto:
     if last is not owner and getattr(last, "encoder_", None) is not None:
         x = last.encoder_.export(graph, x)
     add_outputs(graph, last, x, outputs)
-    names = getattr(first, "feature_names_in_", [f"x{k}" for k in range(n_features)])
     proto = graph.model("rflaf", __version__)
     about = {
         "task": task,
-        "feature_names": json.dumps([str(name) for name in names]),
+        "feature_names": json.dumps(column_names(first)),
         "activation": repr(last.activation_),
         "n_components": str(last.components_.shape[1]),
     }
@@ -229,12 +228,8 @@ def _check_rows(
     data: bytes, model: Any, rows: Any, inputs: dict[str, Array], dtype: str, wanted: Outputs
 ) -> None:
     """Raise unless the graph in `data` gives for the rows what the model gives."""
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise ImportError(
-            "The 'check' parameter of export needs onnxruntime: pip install 'rflaf[onnx]'."
-        ) from error
+    use = "The 'check' parameter of export needs onnxruntime"
+    onnxruntime = needed("onnxruntime", use, "'rflaf[onnx]'")
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     outputs = dict(zip(names, session.run(names, inputs), strict=True))
@@ -243,7 +238,8 @@ def _check_rows(
         difference = _difference(outputs["probabilities"], expected)
         labels = np.asarray(np.searchsorted(model.classes_, outputs["label"]))
         # another label is right only where two classes are as good as equally probable
-        difference = max(difference, _shortfall(expected, labels))
+        chosen = np.take_along_axis(expected, labels[:, None], axis=1)[:, 0]
+        difference = max(difference, float((expected.max(axis=1) - chosen).max()))
     elif "features" not in outputs:
         is_pipeline = type(model) is Pipeline
         last = model[-1] if is_pipeline else model
@@ -270,7 +266,3 @@ def _check_rows(
 def _difference(got: Array, expected: Array) -> float:
     scale = np.abs(expected).max()
     return float(np.abs(got - expected).max() / (scale if scale > 0 else 1.0))
-
-
-def _shortfall(p: Array, labels: Array) -> float:
-    return float((p.max(axis=1) - np.take_along_axis(p, labels[:, None], axis=1)[:, 0]).max())

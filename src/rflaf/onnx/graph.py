@@ -6,12 +6,11 @@ import hashlib
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from rflaf.arrays import Array
 from rflaf.graphs import Operators
 
-Array = NDArray[Any]
 Dimension = str | int
 
 # Old enough for every runtime of the last years; nothing below needs a later one.
@@ -63,17 +62,16 @@ class Graph(Operators):
         graph = helper.make_graph(
             self._nodes, producer, self._inputs, self._outputs, self._constants
         )
+        opsets = [helper.make_opsetid("", OPSET)]
+        if any(node.domain == ML_DOMAIN for node in self._nodes):
+            opsets.append(helper.make_opsetid(ML_DOMAIN, ML_OPSET))
         return helper.make_model(
             graph,
             producer_name=producer,
             producer_version=version,
-            opset_imports=[helper.make_opsetid(*pair) for pair in self._opsets()],
+            opset_imports=opsets,
             ir_version=IR_VERSION,
         )
-
-    def _opsets(self) -> list[tuple[str, int]]:
-        uses_ml = any(node.domain == ML_DOMAIN for node in self._nodes)
-        return [("", OPSET), (ML_DOMAIN, ML_OPSET)] if uses_ml else [("", OPSET)]
 
     def _check_names(self) -> None:
         """Inputs are called as columns are; graphs are more particular about names."""

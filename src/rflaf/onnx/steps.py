@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
@@ -21,12 +20,11 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from rflaf.arrays import Array
 from rflaf.estimators import RandomFeatures
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.onnx.graph import Graph
 from rflaf.onnx.models import add_random_features
-
-Array = NDArray[Any]
 
 
 def add_step(graph: Graph, name: str, step: Any, x: str) -> str:

@@ -6,17 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.inputs.column import DAY
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.inputs.kinds import SAME, as_levels, as_numbers
-from rflaf.inputs.opening import count_rows, opened
+from rflaf.inputs.opening import column_names, count_rows, opened
 from rflaf.inputs.parts import DIGITS, YEAR, CodePart, DatePart, LevelPart, NumberPart
 from rflaf.inputs.text import TextPart
 from rflaf.onnx.graph import ML_DOMAIN, Graph
-
-Array = NDArray[Any]
 
 
 def column_inputs(encoder: ColumnEncoder) -> dict[int, str]:
@@ -34,12 +32,6 @@ def column_inputs(encoder: ColumnEncoder) -> dict[int, str]:
         else:
             found[part.column] = "date" if isinstance(part, DatePart) else "level"
     return dict(sorted(found.items()))
-
-
-def column_names(encoder: ColumnEncoder) -> list[str]:
-    """Names of the columns."""
-    unnamed = [f"x{k}" for k in range(encoder.n_features_in_)]
-    return [str(name) for name in getattr(encoder, "feature_names_in_", unnamed)]
 
 
 def column_values(owner: Any, encoder: ColumnEncoder, X: Any, dtype: str) -> dict[str, Array]:
@@ -109,10 +101,13 @@ def _add_dates(graph: Graph, part: DatePart, tensors: dict[int, str]) -> str:
     since_first = graph.add("Div", graph.add("Sub", x, np.float64(part.first)), np.float64(DAY))
     found = [graph.add("Where", missing, np.float64(part.median), since_first)]
     days = graph.add("Div", x, np.float64(DAY))
+    unit = np.float64(10**DIGITS)
     for circle in part.circles:
         angle = graph.add("Mul", _PHASES[circle](graph, days), np.float64(2 * np.pi))
-        points = [_rounded(graph, graph.add(axis, angle)) for axis in ("Sin", "Cos")]
-        found += [graph.add("Where", missing, np.float64(0), point) for point in points]
+        for axis in ("Sin", "Cos"):
+            point = graph.add("Round", graph.add("Mul", graph.add(axis, angle), unit))
+            point = graph.add("Div", point, unit)
+            found.append(graph.add("Where", missing, np.float64(0), point))
     if part.since is not None:
         apart = graph.add("Sub", tensors[part.column], tensors[part.since.column])
         apart = graph.add("Div", apart, np.float64(DAY))
@@ -121,11 +116,6 @@ def _add_dates(graph: Graph, part: DatePart, tensors: dict[int, str]) -> str:
     if part.flagged:
         found.append(graph.cast(missing, np.float64))
     return graph.joined(found)
-
-
-def _rounded(graph: Graph, x: str) -> str:
-    unit = np.float64(10**DIGITS)
-    return graph.add("Div", graph.add("Round", graph.add("Mul", x, unit)), unit)
 
 
 def _turns(graph: Graph, x: str, period: float) -> str:

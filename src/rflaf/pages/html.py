@@ -10,6 +10,7 @@ from typing import Any
 
 from rflaf.pages import Page, Panel
 from rflaf.pages.svg import COLORS, Chart
+from rflaf.runtime.extras import needed
 
 
 def render_page(page: Page) -> str:
@@ -51,11 +52,7 @@ def encode(text: str) -> bytes:
 
 def require_jinja2() -> Any:
     """The module that fills the template, or an error that says what to install."""
-    try:
-        import jinja2
-    except ImportError as error:
-        raise ImportError("A report needs jinja2: pip install 'rflaf[report]'.") from error
-    return jinja2
+    return needed("jinja2", "A report needs jinja2", "'rflaf[report]'")
 
 
 @lru_cache(maxsize=1)

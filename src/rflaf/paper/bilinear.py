@@ -23,11 +23,11 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg, special
+from scipy import linalg
 
 from rflaf.activation import Activation
-
-Float64 = NDArray[np.float64]
+from rflaf.arrays import Float64
+from rflaf.datasets.synthetic import folded_mean
 
 PENALTIES = 10.0 ** np.arange(-3.0, -11.5, -0.5)
 N_FOLDS = 5
@@ -112,13 +112,6 @@ def spread_directions(n: int, d: int, rng: np.random.Generator) -> Float64:
         chosen.append(int(np.argmin(nearest)))
         nearest = np.maximum(nearest, np.abs(trial @ trial[chosen[-1]]))
     return np.asarray(trial[chosen])
-
-
-def folded_mean(mean: Float64, spread: Float64) -> Float64:
-    """E|t| for a normal t of the given mean and standard deviation."""
-    ratio = mean / np.maximum(spread, _TINY)
-    bell = np.sqrt(2 / np.pi) * spread * np.exp(-0.5 * ratio**2)
-    return np.asarray(bell + mean * special.erf(ratio / np.sqrt(2)))
 
 
 class Design:

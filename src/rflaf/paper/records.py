@@ -6,11 +6,13 @@ import hashlib
 import json
 import math
 import os
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from rflaf.runtime.callers import warn
+from rflaf.runtime.extras import needed
 
 Record = dict[str, Any]
 
@@ -50,11 +52,9 @@ class Store:
                 continue
             record = _parse(line)
             if record is None:
-                warnings.warn(
+                warn(
                     f"'{self.path}', line {number}, is not a record and was skipped: it is "
-                    "incomplete or damaged.",
-                    UserWarning,
-                    stacklevel=2,
+                    "incomplete or damaged."
                 )
             else:
                 found[record["key"]] = record
@@ -96,12 +96,7 @@ class Store:
             lock.release()
 
     def _lock(self, name: str) -> Any:
-        try:
-            import filelock
-        except ImportError as error:
-            raise ImportError(
-                "Writing records needs filelock: pip install 'rflaf[experiments]'."
-            ) from error
+        filelock = needed("filelock", "Writing records needs filelock", "'rflaf[experiments]'")
         folder = self.folder / ".locks"
         folder.mkdir(parents=True, exist_ok=True)
         return filelock.FileLock(folder / f"{name}.lock")
@@ -135,7 +130,5 @@ def _drop_cut_line(file: Any, path: Path) -> None:
     if _parse(data[end:]) is not None:  # whole, except for the end of the line
         file.write(b"\n")
         return
-    warnings.warn(
-        f"The last line of '{path}' is incomplete and was dropped.", UserWarning, stacklevel=3
-    )
+    warn(f"The last line of '{path}' is incomplete and was dropped.")
     file.truncate(end)

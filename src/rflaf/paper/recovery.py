@@ -10,17 +10,17 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state, check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from rflaf.arrays import Float64
 from rflaf.bases import RBF, Basis
 from rflaf.bases.base import checked
 from rflaf.paper.bilinear import Recovery, recover, spread_directions
 
 __all__ = ["Recovery", "best_factors", "recover_activation", "recovery_error"]
 
-Float64 = NDArray[np.float64]
 N_BASIS = 61
 
 

@@ -11,17 +11,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from rflaf.activation import Activation
+from rflaf.arrays import Array
 from rflaf.bases import RBF
 from rflaf.bases.base import checked
 from rflaf.datasets.synthetic import TARGETS
 from rflaf.paper.recovery import best_factors, recover_activation, recovery_error
 from rflaf.paper.splits import load_split
 
-Array = NDArray[Any]
 Curve = Callable[[Array], Array]
 
 METHODS = ("paper", "estimator", "smooth-v")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.datasets import Dataset, info, load
 from rflaf.datasets.stream import Stream
 from rflaf.datasets.synthetic import TARGETS, make_sampled
 from rflaf.paper.protocols import PROTOCOL_NAMES, ProtocolName
-
-Array = NDArray[Any]
 
 _BLOCK = 1 << 18  # numbers in a block of rows: float64 temporaries stay in the cache
 
@@ -118,8 +115,10 @@ def load_split(name: str, protocol: ProtocolName = "corrected", *, progress: boo
     sampled = published and name in TARGETS
     table = make_sampled(name) if sampled else load(name, progress=progress)
     scaling = SCALINGS[name]
-    if published and name == "millionsongs":
-        table, scaling = _without_the_year(table), replace(scaling, target_shift=0.0)
+    if published and name == "millionsongs":  # the first timbre average is predicted, not the year
+        names, is_number = table.feature_names[1:], table.is_number[1:]
+        table = Dataset(table.X[:, 1:], table.X[:, 0], names, is_number=is_number)  # random split
+        scaling = replace(scaling, target_shift=0.0)
     train, test = split(table)
     fitting = np.arange(len(table.X)) if published else train
     mean, deviation = statistics(table, fitting)
@@ -137,13 +136,6 @@ def load_split(name: str, protocol: ProtocolName = "corrected", *, progress: boo
         feature_names=table.feature_names,
         n_classes=known.n_outputs if is_classes else None,
         sigma=known.sigma,
-    )
-
-
-def _without_the_year(table: Dataset) -> Dataset:
-    """As published, the first timbre average is what is predicted, and the split is random."""
-    return Dataset(
-        table.X[:, 1:], table.X[:, 0], table.feature_names[1:], is_number=table.is_number[1:]
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ from rflaf.paper.environment import stamp
 from rflaf.paper.records import Record, Store
 from rflaf.paper.runs import build, cached_load, part_of, protocol_of
 from rflaf.paper.specs import Spec
+from rflaf.runtime.callers import warn
 
 REFERENCE = "rfmlp-relu"
 ROWS = 4096  # to train on, and as many to test on: ratios need no more
@@ -34,50 +34,42 @@ def measure_times(
     process is timing in this folder is left to it.
     """
     with store.claim(f"timing/{dataset}") as mine:
-        return _measure(dataset, models, store, quick, report) if mine else []
-
-
-def _measure(
-    dataset: str, models: Sequence[str], store: Store, quick: bool, report: Callable[[str], None]
-) -> list[Record]:
-    there = store.keys()
-    specs = {model: timing_spec(dataset, model, quick) for model in (REFERENCE, *models)}
-    todo = [model for model in models if f"timing/{specs[model].key}" not in there]
-    if not todo:
-        return []
-    load = _load()
-    if load > 0.6:
-        warnings.warn(
-            f"The machine is busy (load {load:.1f}): ratios of times may be wrong.",
-            UserWarning,
-            stacklevel=3,
-        )
-    best = dict.fromkeys((REFERENCE, *todo), (math.inf, math.inf))
-    repeats = 1 if quick else REPEATS
-    for k in range(repeats):
-        for name, (train, test) in best.items():
-            report(f"{dataset}, {name}, {k + 1} of {repeats}")
-            again = _seconds(specs[name])
-            best[name] = min(train, again[0]), min(test, again[1])
-    records = []
-    for name in todo:
-        (train, test), (relu_train, relu_test) = best[name], best[REFERENCE]
-        record = {
-            "key": f"timing/{specs[name].key}",
-            "kind": "timing",
-            "spec": specs[name].to_dict(),
-            "status": "finished",
-            "train_seconds": train,
-            "test_seconds": test,
-            "train_time_ratio": train / relu_train,
-            "test_time_ratio": test / relu_test,
-            "load": load,
-            "seconds": train + test,
-            **stamp(),
-        }
-        store.append(record)
-        records.append(record)
-    return records
+        if not mine:
+            return []
+        there = store.keys()
+        specs = {model: timing_spec(dataset, model, quick) for model in (REFERENCE, *models)}
+        todo = [model for model in models if f"timing/{specs[model].key}" not in there]
+        if not todo:
+            return []
+        load = _load()
+        if load > 0.6:
+            warn(f"The machine is busy (load {load:.1f}): ratios of times may be wrong.")
+        best = dict.fromkeys((REFERENCE, *todo), (math.inf, math.inf))
+        repeats = 1 if quick else REPEATS
+        for k in range(repeats):
+            for name, (train, test) in best.items():
+                report(f"{dataset}, {name}, {k + 1} of {repeats}")
+                again = _seconds(specs[name])
+                best[name] = min(train, again[0]), min(test, again[1])
+        records = []
+        for name in todo:
+            (train, test), (relu_train, relu_test) = best[name], best[REFERENCE]
+            record = {
+                "key": f"timing/{specs[name].key}",
+                "kind": "timing",
+                "spec": specs[name].to_dict(),
+                "status": "finished",
+                "train_seconds": train,
+                "test_seconds": test,
+                "train_time_ratio": train / relu_train,
+                "test_time_ratio": test / relu_test,
+                "load": load,
+                "seconds": train + test,
+                **stamp(),
+            }
+            store.append(record)
+            records.append(record)
+        return records
 
 
 def timing_spec(dataset: str, model: str, quick: bool) -> Spec:

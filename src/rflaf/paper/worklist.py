@@ -44,7 +44,13 @@ def work_for(
     for dataset in datasets or ():
         info(dataset)  # an error at once, and not after hours of other runs
     wanted = expand(targets)
-    _check_models(models or (), wanted)
+    known = dict.fromkeys(name for target in wanted for name in _parts(target)[0])
+    strange = [model for model in models or () if model not in known]
+    if strange:  # nothing would be run for them
+        raise ValueError(
+            f"The 'models' parameter has {', '.join(strange)}, which {', '.join(wanted)} does not "
+            f"have: {', '.join(known)}."
+        )
     seeds = 1 if quick else n_seeds
     runs: list[Spec] = []
     timings: dict[str, list[str]] = {}
@@ -74,17 +80,6 @@ def expand(targets: Iterable[str]) -> list[str]:
             [*printed.TITLES, *printed.FIGURES] if target == "all" else [printed.check_name(target)]
         )
     return list(dict.fromkeys(found))
-
-
-def _check_models(models: Sequence[str], targets: Sequence[str]) -> None:
-    """Raise where a model is in none of the tables and figures: nothing would be run for it."""
-    known = dict.fromkeys(name for target in targets for name in _parts(target)[0])
-    strange = [model for model in models if model not in known]
-    if strange:
-        raise ValueError(
-            f"The 'models' parameter has {', '.join(strange)}, which {', '.join(targets)} does not "
-            f"have: {', '.join(known)}."
-        )
 
 
 def _parts(target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

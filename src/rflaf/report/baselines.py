@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
+from rflaf.arrays import Array
 from rflaf.inputs.encoder import ColumnEncoder
 from rflaf.report.evidence import Evidence, TrainingRows
 from rflaf.report.given_rows import GivenRows
-
-Array = NDArray[Any]
 
 MOST_COLUMNS = 1000  # of the given ones
 _MOST_ROWS = 20_000
@@ -56,7 +54,11 @@ def fit_baselines(
         how = f"fitted in five folds to the {evidence.where}"
     else:
         return None
-    encoder = _encoder(rows, names, classes)
+    # the same columns are categories as on the page
+    categories = [rows.column(j, name).kind == "category" for j, name in enumerate(names)]
+    listed = categories if any(categories) else "from_dtype"
+    kind = "numbers" if classes is None else "classes"
+    encoder = ColumnEncoder(listed, target_type=kind, random_state=0)
     found: dict[str, Array] = {}
     for fit, held in parts:
         some = fit[:_MOST_ROWS]
@@ -64,14 +66,6 @@ def fit_baselines(
         for name, part in _fit_both(encoder, *given, classes).items():
             found.setdefault(name, np.empty((n, part.shape[1])))[held] = part
     return Baselines(found, how)
-
-
-def _encoder(rows: GivenRows, names: list[str], classes: int | None) -> ColumnEncoder:
-    """What makes numbers of the columns; it takes those for categories that the page does."""
-    categories = [rows.column(j, name).kind == "category" for j, name in enumerate(names)]
-    listed = categories if any(categories) else "from_dtype"
-    kind = "numbers" if classes is None else "classes"
-    return ColumnEncoder(listed, target_type=kind, random_state=0)
 
 
 def _dense(rows: GivenRows, at: Array) -> Any:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score, roc_curve
 
+from rflaf.arrays import Array
 from rflaf.pages import Cell, Histogram, Line, Panel, Section, Subsection, TableView
 from rflaf.report.evidence import Evidence
 from rflaf.report.rows_shown import shown_rows
-
-Array = NDArray[Any]
 
 _BINS = 10
 _CURVES = 6  # classes with a ROC curve of their own
 _MOST_CLASSES = 15  # of the confusion matrix
 _MOST_CONFUSIONS = 20
 _CURVE_POINTS = 200
+_UNIT_SQUARE: dict[str, Any] = {"x_range": (0.0, 1.0), "y_range": (-0.02, 1.04), "height": 300}
 
 
 def probability_section(evidence: Evidence, classes: list[str]) -> Section:
@@ -57,16 +56,8 @@ def _reliability(evidence: Evidence, classes: list[str]) -> Panel:
         Line("calibrated", (0.0, 1.0), (0.0, 1.0), None, "dashed"),
         Line("this model", x, share.tolist(), 0, marks=True, spread=spread.tolist()),
     )
-    return Panel(
-        "Reliability",
-        lines,
-        label,
-        y_label,
-        x_range=(0.0, 1.0),
-        y_range=(-0.02, 1.04),
-        below=Histogram(edges.tolist(), counts.tolist()),
-        height=300,
-    )
+    below = Histogram(edges.tolist(), counts.tolist())
+    return Panel("Reliability", lines, label, y_label, below=below, **_UNIT_SQUARE)
 
 
 def _roc(evidence: Evidence, classes: list[str]) -> Panel:
@@ -82,15 +73,7 @@ def _roc(evidence: Evidence, classes: list[str]) -> Panel:
         name = f"{classes[k]}, area {roc_auc_score(is_k, p):.3f}"
         lines.append(Line(name, false[keep].tolist(), true[keep].tolist(), color))
     title = "ROC" if len(classes) <= _CURVES else f"ROC of the {_CURVES} most common classes"
-    return Panel(
-        title,
-        tuple(lines),
-        "false positive rate",
-        "true positive rate",
-        x_range=(0.0, 1.0),
-        y_range=(-0.02, 1.04),
-        height=300,
-    )
+    return Panel(title, tuple(lines), "false positive rate", "true positive rate", **_UNIT_SQUARE)
 
 
 def confusion_section(evidence: Evidence, classes: list[str]) -> Section:

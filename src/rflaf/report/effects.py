@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.pages import Bar, BarList, Histogram, Line, Panel, Section, Subsection
 from rflaf.pages.svg import ticks
 from rflaf.report.evidence import Evidence
 from rflaf.report.given_rows import FEW_VALUES, GivenColumn
 from rflaf.report.subject import Subject
 from rflaf.report.wording import figure
-
-Array = NDArray[Any]
 
 MOST_COLUMNS = 9
 MOST_OUTPUTS = 5  # that one chart has lines for
@@ -59,7 +56,7 @@ def effects_of(
     shown = [(j, _values(evidence.rows.column(j, names[j]))) for j in columns]
     asked = {j: values for j, values in shown if values is not None}
     rows = np.random.default_rng(0).permutation(evidence.rows.count)[:_ROWS]
-    donors = {j: values.donors for j, values in asked.items()}
+    donors = {j: values[0] for j, values in asked.items()}
     effects = []
     for j, mean, by_member in subject.effects(evidence.rows, rows, donors):
         _, at, counts, others = asked[j]
@@ -71,16 +68,8 @@ def effects_of(
     return effects
 
 
-class _Values(NamedTuple):
-    """Values of a column that are shown, as `Effect` has them, and rows that have them."""
-
-    donors: Array
-    at: Array
-    counts: Array | None
-    others: int
-
-
-def _values(column: GivenColumn) -> _Values | None:
+def _values(column: GivenColumn) -> tuple[Array, Array, Array | None, int] | None:
+    """Rows that have the values that are shown, and these values as `Effect` has them."""
     there = np.flatnonzero(column.present)
     levels, counts = column.levels
     if len(levels) < 2:
@@ -98,7 +87,7 @@ def _values(column: GivenColumn) -> _Values | None:
             at = levels[[0, -1]]
     # a row that has each value: its own entry keeps the column's type
     donors = np.array([there[np.flatnonzero(column.values[there] == value)[0]] for value in at])
-    return _Values(donors, at, shown, others)
+    return donors, at, shown, others
 
 
 def effects_section(

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.report.given_rows import GivenRows
 from rflaf.report.subject import Subject
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rflaf.arrays import Array
 from rflaf.inputs.column import DAY, as_frame, column_of
 from rflaf.report.wording import DAYS_OF_A_YEAR
 from rflaf.runtime.cached import computed_once
-
-Array = NDArray[Any]
 
 FEW_VALUES = 6  # a number with so many values or fewer is shown by its values
 
@@ -104,13 +103,10 @@ class GivenRows:
     def column(self, j: int, name: str) -> GivenColumn:
         """What column j holds."""
         if j not in self._columns:
-            self._columns[j] = as_column(self._values(j), name)
+            values: Any = self.X if self._frame is None else self._frame
+            values = values[:, [j]].toarray()[:, 0] if sparse.issparse(values) else values[:, j]
+            self._columns[j] = as_column(values, name)
         return self._columns[j]
-
-    def _values(self, j: int) -> Any:
-        if sparse.issparse(self.X):
-            return self.X[:, [j]].toarray()[:, 0]
-        return self.X[:, j] if self._frame is None else self._frame[:, j]
 
 
 def _picked(frame: nw.DataFrame[Any], rows: Array) -> nw.DataFrame[Any]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf.activation import alike
+from rflaf.arrays import Array
 from rflaf.fitting import leading_team
 from rflaf.pages import Bar, BarList, Cell, Histogram, Line, Panel, Section, Subsection, TableView
 from rflaf.report.subject import Subject
-
-Array = NDArray[Any]
 
 _MOST_BARS = 15
 _POINTS = 161

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.distributions import CountDistribution
 from rflaf.pages import Cell, Line, Panel, Section, Subsection, TableView
 from rflaf.report.evidence import Evidence
@@ -14,7 +12,6 @@ from rflaf.report.rows_shown import shown_rows
 from rflaf.report.subject import Subject
 from rflaf.report.wording import evenly, figure
 
-Array = NDArray[Any]
 Range = tuple[float, float]
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)

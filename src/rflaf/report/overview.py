@@ -7,9 +7,9 @@ from datetime import date
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf._version import __version__
+from rflaf.arrays import Array
 from rflaf.fitting import describe_members
 from rflaf.losses import class_metrics
 from rflaf.pages import Cell, KeyFigure, Section, Subsection, TableView
@@ -21,8 +21,6 @@ from rflaf.report.scores import LOWER_IS_BETTER, number_scores, score_error
 from rflaf.report.subject import Subject
 from rflaf.report.wording import day_text, figure, listed, score_text
 from rflaf.runtime.cached import computed_once
-
-Array = NDArray[Any]
 
 _MOST_LISTED = 200  # columns
 THIS = "this model"
@@ -176,11 +174,8 @@ class Overview:
             shown = [str(c) for c in classes[:20]]
             more = f" and {len(classes) - 20} more" if len(classes) > 20 else ""
             found.append(("Classes", f"{len(classes)}: {', '.join(shown)}{more}"))
-        count = (
-            self.training.rows.count if self.training else getattr(model, "n_samples_fit_", None)
-        )
-        rows = "" if count is None else f"{count:,} rows, "
-        found.append(("Fitted to", f"{rows}{len(self.names):,} columns"))
+        count = self.training.rows.count if self.training else model.n_samples_fit_
+        found.append(("Fitted to", f"{count:,} rows, {len(self.names):,} columns"))
         if self.evidence is not None and self.evidence.tested:
             found.append(("Tested on", f"{len(self.evidence.y):,} new rows"))
         found += [

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
+from rflaf.losses.deviance import Deviance
 from rflaf.pages import Bar, BarList, Section, Subsection
 from rflaf.report.evidence import Evidence
 from rflaf.report.subject import Subject
 from rflaf.report.wording import figure
-
-Array = NDArray[Any]
 
 _WORST = 3  # rows of large errors
 _MOST_BARS = 8
@@ -23,7 +20,13 @@ def attribution_section(subject: Subject, evidence: Evidence, names: list[str]) 
     title = "Why these predictions"
     if not subject.direct or subject.estimator.background_ is None:
         return Section("attributions", "", title)
-    badness, output = _badness(evidence)
+    # how far each row is from its prediction, and the output that is shown of it
+    if evidence.y.ndim == 1:
+        own = evidence.predicted[np.arange(len(evidence.y)), evidence.y]
+        badness, output = -own, evidence.predicted.argmax(axis=1)
+    else:
+        sizes = evidence.residual_sizes
+        badness, output = sizes.max(axis=1), sizes.argmax(axis=1)
     order = np.argsort(-badness, kind="stable")
     shown = [*order[:_WORST].tolist(), int(order[len(order) // 2])]
     why = subject.estimator.explain(evidence.rows.take(evidence.at[shown]))
@@ -43,22 +46,13 @@ def attribution_section(subject: Subject, evidence: Evidence, names: list[str]) 
     unit = "the prediction"
     if subject.classes is not None:
         unit = "the score (for two classes: log-odds)"
-    elif subject.on_log_scale:
+    elif isinstance(subject.estimator.loss_, Deviance):
         unit = "the logarithm of the prediction"
     notes = (
         f"Contribution of each column to {unit}, compared with the mean of some training rows. The "
         "last row has the median error.",
     )
     return Section("attributions", "", title, (Subsection("", bars=tuple(lists)),), notes)
-
-
-def _badness(evidence: Evidence) -> tuple[Array, Array]:
-    """How far each row is from its prediction, and the output that is shown of it."""
-    rows = np.arange(len(evidence.y))
-    if evidence.y.ndim == 1:
-        return -evidence.predicted[rows, evidence.y], evidence.predicted.argmax(axis=1)
-    size = evidence.residual_sizes
-    return size.max(axis=1), size.argmax(axis=1)
 
 
 def _bar_list(title: str, values: Array, names: list[str]) -> BarList:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array
 from rflaf.pages import Cell, TableView
 from rflaf.report.evidence import Evidence
 from rflaf.report.given_rows import GivenColumn
 from rflaf.report.wording import day_text, evenly
-
-Array = NDArray[Any]
 
 _MOST_ROWS = 15
 _MOST_COLUMNS = 8

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from rflaf.arrays import Array
 
 LOWER_IS_BETTER = {"RMSE", "MAE", "log-loss"}
 _RESAMPLES = 200

@@ -8,14 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from rflaf.losses.deviance import Deviance
+from rflaf.arrays import Array
 from rflaf.report.given_rows import GivenRows
 from rflaf.runtime.threads import use_threads
-
-Array = NDArray[Any]
 
 _SHUFFLED_ROWS = 300
 
@@ -123,11 +120,6 @@ class Subject:
         """Of several quantiles the place of the one nearest to the median; None for others."""
         levels = np.array(self._levels)
         return int(np.abs(levels - 0.5).argmin()) if len(levels) else None
-
-    @property
-    def on_log_scale(self) -> bool:
-        """Whether scores are logarithms of predictions."""
-        return isinstance(getattr(self.estimator, "loss_", None), Deviance)
 
     def outside_share(self, X: Any) -> float:
         """The share of rows far outside the range of the training rows."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rflaf.rows.sources import Source
+from rflaf.runtime.extras import needed
 
 
 class Parquet(Source):
@@ -52,17 +53,17 @@ class Parquet(Source):
         weight: str | None = None,
         batch_rows: int = 65536,
     ) -> None:
-        self._dataset = _open(path)
+        dataset = needed("pyarrow.dataset", "Parquet files need pyarrow", "'rflaf[parquet]'")
+        self._dataset = dataset.dataset(os.fspath(path), format="parquet")
         self._target = target
-        several = [] if target is None or isinstance(target, str) else list(target)
-        self._targets = [target] if isinstance(target, str) else several
+        self._targets = [target] if isinstance(target, str) else list(target or ())
         self._weight = weight
         if weight is not None and not self._targets:
             raise ValueError("The 'weight' parameter of Parquet needs 'target'. Got None for it.")
         others = {*self._targets, weight}
         names = self._dataset.schema.names
-        chosen = [name for name in names if name not in others] if columns is None else columns
-        self._columns = list(chosen)
+        every = [name for name in names if name not in others]
+        self._columns = every if columns is None else list(columns)
         if not isinstance(batch_rows, (int, np.integer)) or batch_rows < 1:
             raise ValueError(
                 f"The 'batch_rows' parameter of Parquet must be an int of at least 1. "
@@ -104,11 +105,3 @@ class Parquet(Source):
         if self._weight is not None:
             parts.append(np.asarray(table.column(self._weight)))
         return tuple(parts) if len(parts) > 1 else parts[0]
-
-
-def _open(path: str | os.PathLike[str]) -> Any:
-    try:
-        from pyarrow import dataset
-    except ImportError as error:
-        raise ImportError("Parquet files need pyarrow: pip install 'rflaf[parquet]'.") from error
-    return dataset.dataset(os.fspath(path), format="parquet")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-Array = NDArray[Any]
+from rflaf.arrays import Array
 
 _SEVERAL = 20  # values of a column that may tell rows apart
 

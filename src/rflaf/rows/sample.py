@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-Array = NDArray[Any]
+from rflaf.arrays import Array
+
 Keys = NDArray[np.uint64]
 Piece = tuple[
     Any, ...
@@ -35,6 +36,11 @@ def row_keys(seed: int, purpose: int, start: int, stop: int) -> Keys:
 def fold_keys(seed: int, start: int, stop: int) -> Keys:
     """The keys that decide on the folds of the rows from `start` to `stop`."""
     return row_keys(seed, FOLD, start, stop)
+
+
+def some_of(count: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Indices of all rows, or of `most` rows drawn at random, in order."""
+    return np.sort(rng.choice(count, most, replace=False)) if count > most else np.arange(count)
 
 
 def fold_cuts(keys: Keys, shares: Sequence[float]) -> Keys:
@@ -95,15 +101,6 @@ class Sample:
         return replace(self, **{name: getattr(self, name)[kept] for name in parts})
 
 
-def smallest(pieces: list[Piece], size: int) -> Piece:
-    """The rows with the smallest keys of all pieces, in their order."""
-    piece = join(pieces)
-    if len(piece[-1]) > size:
-        kept = np.sort(np.argpartition(piece[-1], size - 1)[:size])
-        piece = tuple(part[kept] for part in piece)
-    return piece
-
-
 class SampleDraw:
     """Keeps the rows with the smallest keys of those it is given, in their order.
 
@@ -119,7 +116,7 @@ class SampleDraw:
         self._heaviest = 0.0
         self._slack = size // 4  # more rows than that are thrown out together
         self._pieces: list[Piece] = []
-        self._count = 0
+        self.count = 0  # rows to draw from
         self._limit = np.uint64(limit)
 
     def add(self, block: Any) -> None:
@@ -139,21 +136,19 @@ class SampleDraw:
         self.seen += len(keys)
         self._heaviest = max(self._heaviest, float(block.weights.max(initial=0.0)))
         self.used += int(np.count_nonzero(heavy))
-        self._count += len(piece[-1])
+        self.count += len(piece[-1])
         self._pieces.append(piece)
-        if self._count > self.size + self._slack:
+        if self.count > self.size + self._slack:
             self._limit = self.piece()[-1].max()
 
     def piece(self) -> Piece:
-        """What is kept, in one piece."""
-        piece = smallest(self._pieces, self.size)
-        self._pieces, self._count = [piece], len(piece[-1])
+        """What is kept, in one piece: the rows with the smallest keys, in their order."""
+        piece = join(self._pieces)
+        if len(piece[-1]) > self.size:
+            kept = np.sort(np.argpartition(piece[-1], self.size - 1)[: self.size])
+            piece = tuple(part[kept] for part in piece)
+        self._pieces, self.count = [piece], len(piece[-1])
         return piece
-
-    @property
-    def count(self) -> int:
-        """How many rows there are to draw from here."""
-        return self._count
 
     def empty(self) -> SampleDraw:
         """A draw of the same kind, still without rows."""
@@ -162,10 +157,10 @@ class SampleDraw:
     def merge(self, other: SampleDraw) -> None:
         """Add what was drawn of later rows."""
         self._pieces += other._pieces
-        self._count += other._count
+        self.count += other.count
         self.seen, self.used = self.seen + other.seen, self.used + other.used
         self._heaviest = max(self._heaviest, other._heaviest)
-        if self._count > self.size + self._slack:
+        if self.count > self.size + self._slack:
             self.piece()
         if self.tally is not None:
             self.tally.merge(other.tally)

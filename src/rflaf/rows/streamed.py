@@ -63,7 +63,7 @@ class SourceRows(BlockRows):
 
     def sample(self, size: SampleSize, seed: int, tally: MakeTally | None = None) -> Sample:
         draw = SampleDraw(0, seed, tally)
-        for block in self.blocks(self._read_rows):
+        for block in self.blocks(lambda x: read_rows(x.shape[1], self._max_bytes)):
             if not draw.seen:
                 draw = SampleDraw(size(block.x), seed, tally)
             draw.add(block)
@@ -76,10 +76,6 @@ class SourceRows(BlockRows):
         pieces = [block[1:4] for block in self.blocks(_READ_ROWS)]
         x, y, weights = join(pieces)
         return ArrayRows(x, y, weights, self._start)
-
-    def _read_rows(self, x: Array) -> int:
-        """Rows per block while the sample is drawn, given the first of them."""
-        return read_rows(x.shape[1], self._max_bytes)
 
     def blocks(self, size: int | Callable[[Array], int]) -> Iterator[Block]:
         """All rows in blocks of `size`, a number or a function of the first X."""
@@ -98,9 +94,7 @@ class SourceRows(BlockRows):
                     pending, start, waiting = [], start + size, 0
         if pending:
             yield Block(start, *join(pending))
-        self._check_count(start + waiting - self._start)
-
-    def _check_count(self, count: int) -> None:
+        count = start + waiting - self._start
         if self.count not in (None, count):
             raise ValueError(
                 f"The source gave {self.count} rows in the first pass and {count} in a later one. "

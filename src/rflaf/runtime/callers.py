@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 _INSIDE = ("rflaf", "sklearn", "torch")  # torch calls the modules of `rflaf.nn`
 
 
-def caller_level() -> int:
-    """The `stacklevel` of a warning that points at the first line outside this package."""
-    level, frame = 1, sys._getframe(1)
+def warn(text: str) -> None:
+    """A warning that points at the first line outside this package."""
+    level, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _INSIDE:
         level, frame = level + 1, frame.f_back
-    return level
+    warnings.warn(text, UserWarning, stacklevel=level)

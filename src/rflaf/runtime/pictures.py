@@ -8,18 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rflaf.runtime.extras import needed
 from rflaf.runtime.files import write_whole
 
 
 @contextmanager
 def picture(path: Path, size: tuple[float, float]) -> Iterator[Any]:
     """A figure of a size in inches, which is written as PNG at the end of the block."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("Plots need matplotlib: pip install 'rflaf[plot]'.") from error
     # without pyplot, which has state and may want a screen
-    figure = Figure(figsize=size, layout="constrained", facecolor="white")
+    pages = needed("matplotlib.figure", "Plots need matplotlib", "'rflaf[plot]'")
+    figure = pages.Figure(figsize=size, layout="constrained", facecolor="white")
     yield figure
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=100)

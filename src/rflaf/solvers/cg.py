@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import fused
+from rflaf.arrays import Array, Float64
 from rflaf.solvers.features import FeatureOverflow, project
 from rflaf.solvers.layer import Layer
 from rflaf.solvers.parts import RowPart
@@ -37,8 +37,6 @@ _FINE = 1e-4  # what an iteration has to gain; less than that, a few times, is t
 _ROUGH = 1e-3  # the same, while a scale is tried: enough to compare
 _SCALE_GAIN = 5e-3  # and what a scale has to gain
 
-Array = NDArray[Any]
-Float64 = NDArray[np.float64]
 Record = dict[str, Any]
 Callback = Callable[[Record], None] | None
 
@@ -254,7 +252,8 @@ def _begin(
 ) -> Descent:
     """Everything that the iterations need: one pass over the rows, and the preconditioner."""
     m, itemsize = problem.w.shape[1], problem.w.itemsize
-    room = max(settings.max_bytes - _working_set(m, 1), 0)
+    working_set = 8 * m * 30 + (1 << 28)  # the vectors of M numbers, and the strips at work
+    room = max(settings.max_bytes - working_set, 0)
     rows = min(_SAMPLE, 2 * m, max(room // 2 // (m * itemsize), 50), problem.sample_x.shape[0])
     kept = room - rows * m * itemsize - 16 * rows**2
     system = System(problem.layer(scale, [problem.fit(kept)]), settings.fit_intercept)
@@ -361,8 +360,3 @@ def _solution(
     state: Descent, path: list[Record], scale: float = 1.0, honest: Float64 | None = None
 ) -> Solution:
     return Solution(state.v, state.system.intercept(state.v), state.alpha, path, scale, honest)
-
-
-def _working_set(m: int, outputs: int) -> int:
-    """Bytes of the vectors of M numbers, and of the strips at work."""
-    return 8 * m * outputs * 30 + (1 << 28)

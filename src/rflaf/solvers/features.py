@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import fused
+from rflaf.arrays import Array
 from rflaf.fused import BinnedMatrix, for_each
 from rflaf.solvers.linalg import factorise, whiten
 
-Array = NDArray[Any]
 _FEW = 100  # rows whose span is found by singular values
 _TILE, _FEW_INPUTS = 8, 32  # rows of a product with up to so many inputs, as for predictions
 _SHARED = 1 << 20  # elements of Z from which on threads share a product
@@ -86,7 +85,10 @@ def project(x: Any, w: Array, out: Array | None = None) -> Array:
     Of inputs whose Z is known, it is that.
     """
     if isinstance(x, Projected):
-        return _copied(x.z, out)
+        if out is None:
+            return x.z.copy()
+        np.copyto(out, x.z)
+        return out
     if isinstance(x, BinnedMatrix):
         return x.project(x.tables(w), out)
     if sparse.issparse(x):
@@ -124,13 +126,6 @@ class Projector:
         tiles.reshape(-1, x.shape[1])[: len(x)] = x
         with np.errstate(over="ignore", invalid="ignore"):
             return np.matmul(tiles, self.w).reshape(-1, self.w.shape[1])[: len(x)]
-
-
-def _copied(z: Array, out: Array | None) -> Array:
-    if out is None:
-        return z.copy()
-    np.copyto(out, z)
-    return out
 
 
 def pull_back(x: Any, slopes: Array) -> Array:
@@ -181,6 +176,20 @@ def row_rotation(phi: Array) -> Array:
     gram = exact @ exact.T
     factor = factorise(gram, 1e-10 * float(np.trace(gram)) / len(gram) + 1e-30)
     return np.ascontiguousarray(whiten(factor, exact).T.astype(phi.dtype))
+
+
+def rotated(phi: Array, rotation: Array | None) -> Array:
+    """Features in the span of `row_rotation`, and the constant behind them; None: as they are."""
+    if rotation is None:
+        return phi
+    return np.hstack([phi[:, :-1] @ rotation.astype(phi.dtype), phi[:, -1:]])
+
+
+def unrotated(v: Array, rotation: Array | None) -> Array:
+    """Output weights, intercept last, of the features themselves, from those in the span."""
+    if rotation is None:
+        return v
+    return np.vstack([rotation.astype(np.float64) @ v[:-1], v[-1:]])
 
 
 class KeptBlocks:

@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, special
 
-Array = NDArray[Any]
-Float64 = NDArray[np.float64]
+from rflaf.arrays import Array, Float64
 
 
 class Spectrum(NamedTuple):

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import fused
+from rflaf.arrays import Array, Float64
 from rflaf.rows import Block
 from rflaf.runtime.threads import parallel
 from rflaf.solvers.features import KeptBlocks, check_finite, project
 from rflaf.solvers.parts import RowPart, add_results
 
-Array = NDArray[Any]
-Float64 = NDArray[np.float64]
 Right = Callable[[Block, slice, Array], Array]
 
 _PIECE = 1 << 20  # features that are computed and used at once: they stay in the cache

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Float64 = NDArray[np.float64]
+from rflaf.arrays import Float64
+
 _MEMORY = 12  # steps that are remembered
 _ENOUGH = 1e-4  # of the gain that the slope promises, for a step to be taken
 _SHORTEST = 1e-6

@@ -7,12 +7,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cython_lapack
 
+from rflaf.arrays import Float64
 from rflaf.fused import capsule_address
 
-Float64 = NDArray[np.float64]
 _LEAST = 1e-11  # of the mean of the diagonal: the first floor that is tried
 
 

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import rules
+from rflaf.arrays import Float64
 from rflaf.losses import Loss
 from rflaf.runtime.threads import parallel
+from rflaf.solvers.features import unrotated
 from rflaf.solvers.objective import FeatureMap, Objective
 from rflaf.solvers.parts import RowPart
 from rflaf.solvers.penalty import walk
 from rflaf.solvers.result import Solution
-
-Float64 = NDArray[np.float64]
 
 # How far from its least the loss may be, relatively, while choosing and at the end. A rougher loss
 # while choosing leaves the weights where the last penalty had them, and then all penalties look the
@@ -177,10 +176,10 @@ class _Model:
 
     def solution(self, alpha: float, path: list[dict[str, Any]]) -> Solution:
         """The weights, back from the span of the rows."""
-        unrotated = self.problem.features.unrotated
-        v = unrotated(self.v)
-        honest = None if self.honest is None else unrotated(self.honest)
-        return Solution(v[:-1], v[-1] * self.problem.features.constant, alpha, path, honest=honest)
+        features = self.problem.features
+        v = unrotated(self.v, features.rotation)
+        honest = None if self.honest is None else unrotated(self.honest, features.rotation)
+        return Solution(v[:-1], v[-1] * features.constant, alpha, path, honest=honest)
 
 
 def _choose(models: list[_Model], start: float) -> tuple[float, list[dict[str, Any]]]:

@@ -13,19 +13,17 @@ from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import fused
+from rflaf.arrays import Array, Float64
 from rflaf.losses import Loss
 from rflaf.rows import Block
-from rflaf.solvers.features import KeptBlocks, check_finite, features, project
+from rflaf.solvers.features import KeptBlocks, check_finite, features, project, rotated
 from rflaf.solvers.lbfgs import minimise
 from rflaf.solvers.linalg import factorise, unwhiten, whiten
 from rflaf.solvers.parts import RowPart, add_results
 from rflaf.solvers.ridge import NormalEquations, add_gram
 
-Array = NDArray[Any]
-Float64 = NDArray[np.float64]
 Part = tuple[Array, Array, Array]  # features, targets and weights of a block
 
 _MOST_STEPS = 200
@@ -51,15 +49,7 @@ class FeatureMap:
     def __call__(self, x: Any) -> Array:
         """The features of inputs in their form."""
         phi = features(self.sigma, project(x, self.w), self.constant)
-        if self.rotation is None:
-            return phi
-        return np.hstack([phi[:, :-1] @ self.rotation.astype(phi.dtype), phi[:, -1:]])
-
-    def unrotated(self, v: Float64) -> Float64:
-        """Output weights of the features themselves."""
-        if self.rotation is None:
-            return v
-        return np.vstack([self.rotation.astype(np.float64) @ v[:-1], v[-1:]])
+        return rotated(phi, self.rotation)
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,11 @@ and one s × s Cholesky factor, by Woodbury's identity: no M × M matrix is made
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from rflaf.arrays import Array, Float64
 from rflaf.solvers.features import check_finite
 from rflaf.solvers.linalg import factorise, solve_factored
-
-Array = NDArray[Any]
-Float64 = NDArray[np.float64]
 
 
 class SampledRows:

@@ -11,20 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import rules
+from rflaf.arrays import Array, Float64
 from rflaf.runtime.threads import nobody_helps, parallel
 from rflaf.solvers.features import check_finite
 from rflaf.solvers.gcv import gcv_losses, spectrum_of_sums
 from rflaf.solvers.linalg import solve_positive
 from rflaf.solvers.penalty import walk
 
-Array = NDArray[Any]
-Float64 = NDArray[np.float64]
 _TILE = 768  # columns of a tile of a Gram matrix
 
 

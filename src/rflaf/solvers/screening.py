@@ -10,13 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import rules
+from rflaf.arrays import Array, Float64
 from rflaf.solvers.features import as_array
-
-Array = NDArray[Any]
-Float64 = NDArray[np.float64]
 
 
 def screened(x: Any, y: Array, weights: Array) -> Float64 | None:

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import fused
+from rflaf.arrays import Array, Float64
 from rflaf.rows import Block
 from rflaf.solvers.features import (
     Projected,
@@ -33,9 +33,6 @@ from rflaf.solvers.features import (
     pull_back,
 )
 from rflaf.solvers.linalg import factorise, solve_factored
-
-Array = NDArray[Any]
-Float64 = NDArray[np.float64]
 
 
 class Size(NamedTuple):

@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import fused, rules
+from rflaf.arrays import Array, Float64
 from rflaf.solvers.features import (
     apply_metric,
     as_array,
@@ -23,8 +23,6 @@ from rflaf.solvers.penalty import walk
 from rflaf.solvers.ridge import NormalEquations
 from rflaf.solvers.sketches import Problem, Sketch, sketch_ridge
 
-Array = NDArray[Any]
-Float64 = NDArray[np.float64]
 Kind = Literal["full", "diagonal", "none"]
 
 PENALTIES = 10.0 ** np.arange(-6, 1)  # that are tried on a sketch

@@ -20,10 +20,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from rflaf import rules
+from rflaf.arrays import Array, Float64
 from rflaf.fused import BinnedMatrix
 from rflaf.runtime.clock import may_learn
 from rflaf.solvers.adam import Adam, penalty_gradient
@@ -39,8 +39,6 @@ from rflaf.solvers.starts import (
     turn_metric,
 )
 
-Array = NDArray[Any]
-Float64 = NDArray[np.float64]
 Record = dict[str, float]
 Callback = Callable[[Record], None] | None
 Stages = tuple[tuple[float, float], ...]  # work of a step, and share of all steps

@@ -12,10 +12,10 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from rflaf.runtime.extras import needed
 from rflaf.runtime.files import link_target, write_whole
 
 TABLES = (".csv", ".csv.gz", ".parquet")
@@ -224,11 +224,7 @@ def _dialect(path: Path, separator: str | None) -> dict[str, Any]:
 
 
 def _read_parquet(path: Path) -> Any:
-    pd = pandas()
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise ImportError("Parquet files need pyarrow: pip install 'rflaf[parquet]'.") from error
+    pd, pyarrow = pandas(), needed("pyarrow", "Parquet files need pyarrow", "'rflaf[parquet]'")
     try:
         table = pd.read_parquet(path, engine="pyarrow")
     except (pyarrow.ArrowInvalid, OSError) as error:
@@ -246,10 +242,7 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
 
 def pandas() -> Any:
     """The module, or an error that says what to install."""
-    try:
-        return import_module("pandas")
-    except ImportError as error:
-        raise ImportError("Tables need pandas: pip install 'rflaf[cli]'.") from error
+    return needed("pandas", "Tables need pandas", "'rflaf[cli]'")
 
 
 def listed(names: Sequence[str]) -> str:

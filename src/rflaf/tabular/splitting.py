@@ -134,9 +134,9 @@ def choose_task(target: Any, task: str = "auto") -> Task:
             raise TableError(f"The target {series.name!r} has infinite values.")
         chosen, reason = _for_numbers(series.name, values)
     else:
-        strings = kind != "boolean"
-        values = _strings(series) if strings else np.asarray(column.numbers).astype(bool)
-        what = "strings" if strings else "true and false"
+        what, values = "true and false", np.asarray(column.numbers).astype(bool)
+        if kind != "boolean":
+            what, values = "strings", np.array(list(map(str, series.to_list())), dtype=str)
         chosen, reason = "classification", f"{series.name!r} contains {what}"
     if task != "auto":
         chosen, reason = task, "as requested"
@@ -174,7 +174,3 @@ def _checked(name: Any, kind: str, values: NDArray[Any], task: str) -> NDArray[A
 
 def _whole(values: NDArray[Any]) -> bool:
     return bool(np.all(values == np.round(values)) and np.abs(values).max() < 2**53)
-
-
-def _strings(series: nw.Series[Any]) -> NDArray[Any]:
-    return np.array([str(value) for value in series.to_list()], dtype=str)

@@ -37,6 +37,7 @@ class GaussianMixture(ClosedForm):
         self.centers, self.widths, self.coefficients = centers, widths, coefficients
         self.n_coefficients = len(coefficients)
         self.smallest_width = float(np.min(widths))
+        self.terms = list(zip(coefficients, centers, widths, strict=True))
         self.spacing = _common_spacing(centers, widths)
         self.groups = self._split() if self.spacing else []
 
@@ -46,9 +47,8 @@ class GaussianMixture(ClosedForm):
     def sum_of_terms(self, pairs: Pairs) -> FloatArray:
         """The double sum, one closed form at a time."""
         total = np.zeros(np.broadcast_shapes(pairs.first.shape, pairs.second.shape))
-        terms = list(zip(self.coefficients, self.centers, self.widths, strict=True))
-        for a, c, h in terms:
-            for b, d, g in terms:
+        for a, c, h in self.terms:
+            for b, d, g in self.terms:
                 if a and b:
                     total += a * b * cross_values(pairs, (c, d), (h, g))
         return total
@@ -56,10 +56,9 @@ class GaussianMixture(ClosedForm):
     def tile_derivatives(self, pairs: Pairs) -> tuple[list[FloatArray], FloatArray]:
         shape = np.broadcast_shapes(pairs.first.shape, pairs.second.shape)
         halves, by_scale = [], np.zeros(shape)
-        terms = list(zip(self.coefficients, self.centers, self.widths, strict=True))
-        for a, c, h in terms:
+        for a, c, h in self.terms:
             half = np.zeros(shape)
-            for b, d, g in terms:
+            for b, d, g in self.terms:
                 value = cross_values(pairs, (c, d), (h, g))
                 half += b * value
                 if a and b:

@@ -86,7 +86,10 @@ def train(
         while not run.done:
             run.one_epoch()
             if path is not None:
-                _save_checkpoint(path, run.state())
+                buffer = io.BytesIO()
+                torch.save(run.state(), buffer)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(path, buffer.getvalue())
             bar.step(asdict(run.history[-1]))
     return run.result()
 
@@ -163,16 +166,13 @@ class _Run:
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             add_regulariser_gradient(self.model, protocol.balance, protocol.sparsity)
-            self._step(done + k, 1 if k < protocol.warmup_steps else protocol.steps_per_batch)
+            if done + k <= protocol.warmup_steps:
+                for group in self.optimizer.param_groups:
+                    group["lr"] = protocol.rate(done + k)
+            for _ in range(1 if k < protocol.warmup_steps else protocol.steps_per_batch):
+                self.optimizer.step()
             total += loss.detach() * (batch.shape[0] / n)
         return float(total)
-
-    def _step(self, step: int, times: int) -> None:
-        if step <= self.protocol.warmup_steps:
-            for group in self.optimizer.param_groups:
-                group["lr"] = self.protocol.rate(step)
-        for _ in range(times):
-            self.optimizer.step()
 
     @torch.no_grad()
     def _evaluate(self, name: str) -> tuple[float | None, float | None]:
@@ -226,14 +226,6 @@ class _Run:
         if self.best_state is not None:
             self.model.load_state_dict(self.best_state)
         return TrainingResult("finished", protocol, self.seed, history)
-
-
-def _save_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Write the file whole or not at all, even if the process is killed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    write_whole(path, buffer.getvalue())
 
 
 def _load_checkpoint(path: Path, run: dict[str, Any]) -> dict[str, Any]:
