@@ -87,10 +87,12 @@ FEW_ROWS_PENALTY = 1e-4  # of the features' variance, at least, where no rows ar
 
 # Local models: output weights for small parts of the rows. benchmarks/ablation.py, large.py
 LOCAL_ROUNDS = 16  # at most, each for what the rounds before have left
+LOCAL_PATIENCE = 2  # rounds without a gain, one after the other, that end them
 LOCAL_PARTITIONS, LOCAL_ALONE = 10, 4  # of a team in a round, over its members, or its only one
 LOCAL_FEATURES = 100  # of a part
 LOCAL_SIZES = (50, 100, 25)  # rows of a part at least, of one partition after the other
 LOCAL_TRIED, LOCAL_AXES = 16, 8  # directions that a cut is chosen from; columns among them
+LOCAL_POOL = 64  # features of a member whose directions are among them
 LOCAL_COLUMNS = 1000  # with more of them, cuts are along features alone
 LOCAL_COMPARED = 5000  # rows that directions are compared on, at most
 LOCAL_OVERLAP = 0.1  # of the rows of a part have a share in both of its halves

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies
 
 from rflaf import RFLAFClassifier, RFLAFRegressor, load, rules, save
 from rflaf.fitting import attribution, localise, solving
-from rflaf.fitting.directions import draw_candidates, most_telling
+from rflaf.fitting.directions import draw_candidates, in_cells, most_telling
 from rflaf.fitting.local import by_part, cut_rows, joined, shares
 
 
@@ -290,25 +290,57 @@ def test_memory_has_a_bound(rough, monkeypatch):
     assert 0 < numbers <= whole // 4
 
 
+def _codes(z):
+    return np.stack([in_cells(column) for column in z.T])
+
+
 def test_cuts_go_along_the_columns_that_tell_most(rng):
-    z = rng.standard_normal((2000, 12))
-    left = (np.sign(z[:, 2]) + 0.5 * np.sign(z[:, 2] * z[:, 9]) + z[:, [5]].T)[0][:, None]
-    ones = np.ones(len(z))
-    assert most_telling(z, left, ones, ones, 2).tolist() == [2, 9]
-    weights = np.where(np.abs(z[:, 2]) > 0.5, 1e-9, 1.0)  # rows that count for nothing in it
-    assert most_telling(z, left * (weights == 1)[:, None], ones, ones, 2)[1] == 9
-    rare = (rng.uniform(size=2000) < 0.03).astype(float)  # no median would part these
-    z[:, 1] = rare
-    assert most_telling(z, 50 * rare[:, None], ones, ones, 1)[0] == 1
+    z, ones = rng.standard_normal((2000, 12)), np.ones(2000)
+    left = (np.sign(z[:, 2]) + 0.5 * np.sign(z[:, 2] * z[:, 9]))[:, None]
+    assert most_telling(_codes(z), left, ones, ones, 2).tolist() == [2, 9]
+    weights = np.where(z[:, 2] > 0, 1.0, 1e-9)  # rows that hardly count
+    left = np.sign(z[:, [4]]) + 20 * (z[:, [2]] <= 0) * np.sign(z[:, [3]])
+    assert most_telling(_codes(z), left, weights, ones, 2)[0] == 4
+    z[:, 1] = rng.uniform(size=2000) < 0.03  # no median would part these
+    assert most_telling(_codes(z), 50 * z[:, [1]], ones, ones, 1)[0] == 1
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=strategies.integers(0, 1000), outputs=strategies.integers(1, 3))
+def test_gains_are_those_of_the_definition(seed, outputs):
+    """Sums of squares between the halves at medians, candidate by candidate and node by node."""
+    rng = np.random.default_rng(seed)
+    z, left = rng.integers(0, 9, (90, 6)).astype(float), rng.standard_normal((90, outputs))
+    weights, own = rng.uniform(0.1, 2, 90), rng.uniform(0.5, 1, 90)
+    found = most_telling(_codes(z), left, weights, own, 2)
+    node = np.zeros(90, int)
+    for level in range(2):
+        gains, children = [], []
+        for column in z[:, 3 * level : 3 * level + 3].T:
+            child = 2 * node
+            for part in np.unique(node):
+                values = np.unique(column[node == part])
+                below = [own[(node == part) & (column <= v)].sum() for v in values]
+                middle = values[np.searchsorted(below, below[-1] / 2)]
+                middle = min(middle, values[-2]) if len(values) > 1 else middle
+                child = child + ((node == part) & (column > middle))
+            total = 0.0
+            for part in np.unique(child):
+                at = child == part
+                total += np.sum((weights[at] @ left[at]) ** 2) / weights[at].sum()
+            gains.append(total)
+            children.append(child)
+        assert gains[found[level] - 3 * level] > max(gains) - 1e-9
+        node = children[found[level] - 3 * level]
 
 
 def test_candidates_are_features_and_columns(rng):
-    drawn = draw_candidates(rng, 4, 50, np.array([1.0, 0.0, 2.0, 1.0]))
-    assert drawn.shape[0] == 4
+    some, scales = np.arange(7, 27), np.array([1.0, 0.0, 2.0, 1.0])
+    drawn = draw_candidates(rng, 4, some, 50, scales)
+    assert drawn.shape == (4, 16)
     assert (np.sort(drawn)[:, -3:] == [50, 52, 53]).all()
-    features = drawn[drawn < 50]
-    assert len(np.unique(features)) == len(features)
-    assert draw_candidates(rng, 4, 4, np.zeros(2)).shape[0] == 4  # as few as there may be
+    assert np.isin(drawn[drawn < 50], some).all()
+    assert draw_candidates(rng, 4, some[:3], 50, np.zeros(2)).shape == (4, 3)
 
 
 def test_joined_models_have_the_same_scores(rough):

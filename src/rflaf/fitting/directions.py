@@ -8,62 +8,65 @@ with values in cells, so that this costs little beside the weights of the parts.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf import rules
-
-Array = NDArray[Any]
-Places = NDArray[np.intp]
+from rflaf.arrays import Array
+from rflaf.inputs.forms.base import Places
 
 _CELLS = 64  # that values of a candidate are told apart by
 _SEEN = 512  # rows that these cells are taken from
 
 
 def draw_candidates(
-    rng: np.random.Generator, depth: int, width: int, scales: Array
-) -> NDArray[np.intp]:
-    """Numbers of directions, depth × candidates: of `width` features first, then of columns.
+    rng: np.random.Generator, depth: int, features: Places, width: int, scales: Array
+) -> Places:
+    """Numbers of directions, depth × candidates: some of the `features`, and of the columns.
 
-    Columns are drawn in proportion to their `scales`: noise would make use of others.
+    Numbers of columns follow those of all features, of which there are `width`. Columns are drawn
+    in proportion to their `scales`: noise would make use of others.
     """
     count = min(rules.LOCAL_AXES, int(np.count_nonzero(scales)))
-    from_features = min(rules.LOCAL_TRIED - count, max(width // depth, 1))
-    features = rng.permutation(width)[: depth * from_features].reshape(depth, -1)
-    if not count:
-        return features
-    columns, share = np.empty((depth, count), np.intp), scales / scales.sum()
-    for level in range(depth):
-        columns[level] = width + rng.choice(len(share), count, replace=False, p=share)
-    return np.hstack([features, columns])
+    share = scales / max(float(scales.sum()), 1e-300)
+    levels = []
+    for _ in range(depth):
+        columns = rng.choice(len(share), count, replace=False, p=share) if count else features[:0]
+        some = rng.permutation(features)[: rules.LOCAL_TRIED - count]
+        levels.append(np.concatenate([some, width + columns]))
+    return np.stack(levels)
 
 
-def most_telling(z: Array, left: Array, weights: Array, own_weights: Array, depth: int) -> Places:
-    """The number of the best candidate of each level, for their z, n × depth candidates.
+def most_telling(
+    codes: Array, left: Array, weights: Array, own_weights: Array, depth: int
+) -> Places:
+    """The number of the best candidate of each level, for the cells of rows, candidates × n.
 
     `left` is what is to be explained, n × C, `weights` how much rows count for in that, and
     `own_weights` decide on medians.
     """
-    codes = np.stack([_in_cells(column) for column in z.T])
-    each, node = len(codes) // depth, np.zeros(len(z), np.intp)
-    targets = (left * weights[:, None]).T
+    each, node = len(codes) // depth, np.zeros(codes.shape[1], np.intp)
+    at = np.arange(each)[:, None]
+    own, spread, *sums = (
+        np.tile(one, each) for one in (own_weights, weights, *(left * weights[:, None]).T)
+    )
     best = np.zeros(depth, np.intp)
     for level in range(depth):
-        gains, sides = [], []
-        for code in codes[level * each : (level + 1) * each]:
-            child = 2 * node + _upper_half(code, node, own_weights, 2**level)
-            weight = np.bincount(child, weights, 2 ** (level + 1))
-            sums = np.stack([np.bincount(child, t, 2 ** (level + 1)) for t in targets])
-            gains.append(np.sum(sums**2 / np.maximum(weight, 1e-300)))
-            sides.append(child)
-        chosen = int(np.argmax(gains))
-        best[level], node = level * each + chosen, sides[chosen]
+        code, nodes = codes[level * each : (level + 1) * each], 2**level
+        place = at * nodes + node
+        counts = np.bincount(
+            (place * (_CELLS + 1) + code).ravel(), own, each * nodes * (_CELLS + 1)
+        )
+        cut = _middle_cells(counts.reshape(each, nodes, _CELLS + 1))
+        child = 2 * place + (code > np.take_along_axis(cut, node[None], axis=1))
+        among = child.ravel(), 2 * nodes * each
+        weight = np.maximum(np.bincount(among[0], spread, among[1]), 1e-300)
+        gains = sum(np.bincount(among[0], part, among[1]) ** 2 / weight for part in sums)
+        chosen = int(np.argmax(np.reshape(gains, (each, -1)).sum(axis=1)))
+        best[level], node = level * each + chosen, child[chosen] - 2 * nodes * chosen
     return best
 
 
-def _in_cells(values: Array) -> Array:
+def in_cells(values: Array) -> Array:
     """The number of the cell that each value lies in; equal values are in one."""
     edges = np.unique(values[:: -(-len(values) // _SEEN)])
     if len(edges) > _CELLS:
@@ -71,11 +74,9 @@ def _in_cells(values: Array) -> Array:
     return np.searchsorted(edges, values)
 
 
-def _upper_half(code: Array, node: Array, weights: Array, nodes: int) -> Array:
-    """Whether rows lie above the median cell of their node, or above all others if that is last."""
-    cells = _CELLS + 1
-    counts = np.bincount(node * cells + code, weights, nodes * cells).reshape(nodes, cells)
-    rising = counts.cumsum(axis=1)
-    middle = (rising < rising[:, -1:] / 2).sum(axis=1)
-    last = cells - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)
-    return code > np.minimum(middle, last - 1)[node]
+def _middle_cells(counts: Array) -> Places:
+    """The cell of the median; of the last two cells that have rows the first, if that is later."""
+    rising = counts.cumsum(axis=-1)
+    middle = (rising < rising[..., -1:] / 2).sum(axis=-1)
+    last = counts.shape[-1] - 1 - np.argmax(counts[..., ::-1] > 0, axis=-1)
+    return np.minimum(middle, last - 1)

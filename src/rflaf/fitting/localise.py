@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from rflaf import rules
-from rflaf.fitting.directions import draw_candidates, most_telling
+from rflaf.fitting.directions import draw_candidates, in_cells, most_telling
 from rflaf.fitting.local import Local, by_part, cut_rows, joined, shares
 from rflaf.fitting.members import Member, teams_of
 from rflaf.fitting.task import Task, means_folds
+from rflaf.rows.sample import some_of
+from rflaf.runtime.cached import computed_once
 from rflaf.runtime.clock import may_learn
 from rflaf.runtime.progress import Progress
 from rflaf.runtime.threads import parallel
@@ -64,22 +66,27 @@ def learn_local(
 
 def _learn_rounds(task: Task, team: list[_Learner], bar: Progress) -> None:
     """Rounds of local models for a team, as long as they lower the loss on its folds."""
-    penalties: Sequence[float] = rules.LOCAL_PENALTIES
+    every = rules.LOCAL_PENALTIES
+    penalties: Sequence[float] = every
     kinds: Sequence[bool] = (True, False)
+    failed = 0
     for number in range(max(1, round(task.settings.share.local * rules.LOCAL_ROUNDS))):
         if not may_learn(more=0.5):
             return
         rounds = [_Round.learn(task, team, number, telling, penalties) for telling in kinds]
         known = [each for each in rounds if each is not None]
-        if not known:
+        failed = 0 if known else failed + 1
+        if failed == rules.LOCAL_PATIENCE:
             return
-        best = min(known, key=lambda each: each.chosen.loss)
-        best.take(team, penalties, task.loss.outputs)
-        # most of the work is for many penalties: after two rounds there is one
-        at, near = rules.LOCAL_PENALTIES.index(penalties[best.chosen.penalty]), int(number == 0)
-        penalties = rules.LOCAL_PENALTIES[max(at - near, 0) : at + near + 1]
-        kinds = (best.telling,)
-        bar.step({"loss": best.chosen.loss})
+        tried = len(penalties)
+        if known:
+            best = min(known, key=lambda each: each.chosen.loss)
+            best.take(team, penalties, task.loss.outputs)
+            at, kinds = every.index(penalties[best.chosen.penalty]), (best.telling,)
+            bar.step({"loss": best.chosen.loss})
+        if known or tried == 1:  # most of the work is for penalties: one is enough while it helps
+            near = int(failed > 0 or tried == len(every))
+            penalties = every[max(at - near, 0) : at + near + 1]
 
 
 class _Round(NamedTuple):
@@ -133,6 +140,8 @@ class _Learner:
     def __init__(self, task: Task, k: int, judge: Any, member: Member) -> None:
         inside = task.fold == judge.layer.fold
         self.k, self.layer = k, judge.layer
+        width = self.layer.components.shape[1]
+        self.pool = task.settings.rng(13, k).permutation(width)[: rules.LOCAL_POOL]
         self.seen = _Rows(task, judge, np.flatnonzero(~inside))
         self.held_out = _Rows(task, judge, np.flatnonzero(inside))
         self.every = _Rows(task, member, np.arange(len(inside)))
@@ -190,7 +199,7 @@ def _plans(
             columns = rng.permutation(width)[:m]
             candidates = columns[:depth, None]
             if telling:
-                candidates = draw_candidates(rng, depth, width, scales)
+                candidates = draw_candidates(rng, depth, learner.pool, width, scales)
             plans.append(PartitionPlan(size, depth, columns, candidates))
     return plans
 
@@ -238,10 +247,8 @@ class _Rows:
         self.y, self.own_weights = sample.y[at], sample.weights[at]
         self.scores = member.scores_of(self.inputs)
         self.intercept = task.settings.fit_intercept
-        constant = self._loss.constant(self.y, self.own_weights) * self.intercept
-        bend = self._loss.quadratic_model(np.broadcast_to(constant, self.scores.shape), self.y).bend
-        usual = np.average(bend, weights=self.own_weights)
-        self._flattest = rules.FLATTEST * 2 * float(usual)  # the bend is half the curvature
+        self._known: dict[int, Array] = {}
+        self._compared = some_of(len(at), rules.LOCAL_COMPARED, task.settings.rng(12))
 
     def scores_of(self, models: Locals) -> Array:
         """What local models would add to the scores."""
@@ -250,6 +257,14 @@ class _Rows:
     def add(self, models: Locals) -> None:
         """Have local models in the scores."""
         self.scores = self.scores + self.scores_of(models)
+
+    @computed_once
+    def _flattest(self) -> float:
+        """The least curvature that a row counts with."""
+        constant = self._loss.constant(self.y, self.own_weights) * self.intercept
+        bend = self._loss.quadratic_model(np.broadcast_to(constant, self.scores.shape), self.y).bend
+        usual = np.average(bend, weights=self.own_weights)
+        return rules.FLATTEST * 2 * float(usual)  # the bend is half the curvature
 
     def _left(self) -> tuple[Array, Array]:
         """How far scores are to move by the loss's quadratic model, n × C, and weights in it."""
@@ -280,15 +295,22 @@ class _Rows:
             found.append(model.times(len(same) / len(plans)))
         return tuple(found)
 
+    def _codes(self, directions: Places) -> Array:
+        """The cells of the compared rows along directions, which all rounds draw from a few."""
+        new = np.array([each for each in np.unique(directions) if each not in self._known], np.intp)
+        if len(new):
+            w = np.ascontiguousarray(self.directions[:, new])
+            z = project(self.inputs[self._compared], w)
+            self._known.update(zip(new.tolist(), map(in_cells, z.T)))
+        return np.stack([self._known[each] for each in directions.tolist()])
+
     def _columns(self, plan: PartitionPlan) -> Places:
         """The directions of a partition, those of its cuts first."""
         if plan.candidates.shape[1] == 1:
             return plan.columns
-        step = -(-len(self.left) // rules.LOCAL_COMPARED)
-        pool = plan.candidates.ravel()
-        z = project(self.inputs[::step], np.ascontiguousarray(self.directions[:, pool]))
-        given = self.left[::step], self.weights[::step], self.own_weights[::step]
-        cut = pool[most_telling(z, *given, plan.depth)]
+        pool, some = plan.candidates.ravel(), self._compared
+        given = self.left[some], self.weights[some], self.own_weights[some]
+        cut = pool[most_telling(self._codes(pool), *given, plan.depth)]
         rest = plan.columns[~np.isin(plan.columns, cut)]
         return np.concatenate([cut, rest])[: len(plan.columns)]
 
