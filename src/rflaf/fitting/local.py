@@ -23,6 +23,7 @@ from rflaf.solvers.features import Projector
 Array = NDArray[Any]
 
 _STEPS = 32  # along a line
+_NARROWEST = 1e-3  # hand-over, of the range of the values in a node
 
 
 class Shares(NamedTuple):
@@ -227,5 +228,10 @@ def _middles(values: Array, weights: Array, node: Array) -> tuple[Array, Array, 
     k = np.clip(np.take_along_axis(sides, apart.argmin(axis=0)[None], 0)[0], 1, n - 1)
     cut = np.where(tied, (values[k - 1] + values[k]) / 2, cut)
     width = np.where(tied, (values[k] - values[k - 1]) / 2, width)
+    # hardly wider than rounding, the cut would be another one in float32: a little more, if that
+    # takes in no more rows
+    wider = np.maximum(width, _NARROWEST * range_)
+    inside = among(cut + wider, "left") - among(cut - wider, "right")
+    width = np.where(inside <= 2 * rules.LOCAL_OVERLAP * (end - start) + 1, wider, width)
     equal = values[start] == values[end - 1]
     return found, np.where(equal, np.inf, cut), np.where(equal, 1.0, width)

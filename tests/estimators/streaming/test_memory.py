@@ -36,7 +36,7 @@ def test_wide_rows_are_read_by_fewer():
     draw = SampleDraw(40, 0)
     for start in range(0, 1000, 10):
         draw.add(Block(start, np.zeros((10, 2)), np.zeros(10), np.ones(10)))
-        assert draw._count <= 50
+        assert draw.count <= 50
     assert len(draw.result().keys) == 40
 
 
