@@ -36,7 +36,7 @@ def test_regression(client, rows):
     near = 1e-6 * np.abs(expected).max()  # members' weights are rounded to float32
     np.testing.assert_allclose(prediction.compute(), expected, rtol=1e-6, atol=near)
     # a regression of the logarithm of errors, some of them near 0, magnifies their rounding
-    np.testing.assert_allclose(std.compute(), expected_std, rtol=2e-3)
+    np.testing.assert_allclose(std.compute(), expected_std, rtol=5e-3)
     np.testing.assert_allclose(model.predict(X), expected, rtol=1e-6, atol=near)
 
 
