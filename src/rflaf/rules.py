@@ -88,7 +88,7 @@ FEW_ROWS_PENALTY = 1e-4  # of the features' variance, at least, where no rows ar
 # Local models: output weights for small parts of the rows. benchmarks/ablation.py, large.py
 LOCAL_ROUNDS = 16  # at most, each for what the rounds before have left
 LOCAL_PATIENCE = 2  # rounds without a gain, one after the other, that end them
-LOCAL_PARTITIONS, LOCAL_ALONE = 10, 4  # of a team in a round, over its members, or its only one
+LOCAL_PARTITIONS, LOCAL_ALONE = 10, 2  # of a team in a round, over its members, or its only one
 LOCAL_FEATURES = 100  # of a part
 LOCAL_SIZES = (50, 100, 25)  # rows of a part at least, of one partition after the other
 LOCAL_TRIED, LOCAL_AXES = 16, 8  # directions that a cut is chosen from; columns among them
