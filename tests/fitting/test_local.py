@@ -142,7 +142,7 @@ def test_the_rows_of_a_fold_have_no_part_in_what_judges_them(rough, monkeypatch)
         return found
 
     monkeypatch.setattr(sys.modules["rflaf.fitting.fit"], "learn_local", keep)
-    monkeypatch.setattr(localise, "_choose", lambda *given: localise.Chosen(0.5, 0, 0.5))
+    monkeypatch.setattr(localise, "_choose", lambda *given: localise.RoundChoice(0.5, 0, 0.5))
     monkeypatch.setattr(rules, "LOCAL_ROUNDS", 3)
     monkeypatch.setattr(solving, "choose_alpha", lambda *given: (0.01, []))
     params = {**model.get_params(), "max_iter": 0}

@@ -95,7 +95,7 @@ class _Round(NamedTuple):
     telling: bool
     plans: list[list[PartitionPlan]]
     models: list[Locals]
-    chosen: Chosen
+    chosen: RoundChoice
 
     @classmethod
     def learn(
@@ -210,7 +210,7 @@ def _of_penalty(model: Local, number: int, outputs: int) -> Local:
     return replace(model, coef=np.ascontiguousarray(model.coef[:, :, at]), unit=model.unit[at])
 
 
-class Chosen(NamedTuple):
+class RoundChoice(NamedTuple):
     """The number of a penalty and a strength, and the loss of rows held out with these."""
 
     loss: float
@@ -218,7 +218,7 @@ class Chosen(NamedTuple):
     strength: float
 
 
-def _choose(task: Task, held_out: list[_Rows], tried: list[Locals]) -> Chosen | None:
+def _choose(task: Task, held_out: list[_Rows], tried: list[Locals]) -> RoundChoice | None:
     """The penalty and the strength with the least loss on rows held out; None: no gain."""
     loss = task.loss
     more = [rows.scores_of(models) for rows, models in zip(held_out, tried)]
@@ -228,7 +228,7 @@ def _choose(task: Task, held_out: list[_Rows], tried: list[Locals]) -> Chosen | 
         for name in ("scores", "y", "own_weights")
     )
     best = min(
-        Chosen(loss.value(base + strength * added[:, number], y, weights), number, strength)
+        RoundChoice(loss.value(base + strength * added[:, number], y, weights), number, strength)
         for number in range(added.shape[1])
         for strength in rules.LOCAL_STRENGTHS
     )
