@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies
 from rflaf import RFLAFClassifier, RFLAFRegressor, load, rules, save
 from rflaf.fitting import attribution, localise, solving
 from rflaf.fitting.directions import draw_candidates, in_cells, most_telling
+from rflaf.fitting.layers import FittedLayer
 from rflaf.fitting.local import by_part, cut_rows, joined, shares
 
 
@@ -373,3 +374,14 @@ def test_cuts_may_follow_single_columns(rough):
     assert any(np.max(local.columns) >= M for member in model.members_ for local in member.local)
     axes = model.members_[0].directions[:, M:]
     assert (np.count_nonzero(axes, axis=0) == 1).all()
+
+
+def test_many_columns_have_no_directions_of_their_own(rng, monkeypatch):
+    """A matrix of columns × columns would not fit into memory for sparse rows of 20,000."""
+    X, y = _rough(900, rng)
+    monkeypatch.setattr(rules, "LOCAL_COLUMNS", 2)
+    monkeypatch.setattr(FittedLayer, "axes", property(lambda layer: pytest.fail("was made")))
+    model = RFLAFRegressor(40, input_form="raw", random_state=0, n_members=3).fit(X, y)
+    assert all(member.local for member in model.members_)
+    assert all(np.max(local.columns) < 40 for m in model.members_ for local in m.local)
+    assert np.isfinite(model.predict(X)).all()

@@ -140,11 +140,17 @@ class _Learner:
     def __init__(self, task: Task, k: int, judge: Any, member: Member) -> None:
         inside = task.fold == judge.layer.fold
         self.k, self.layer = k, judge.layer
+        # with many columns, as sparse ones may be, directions of all of them would be a huge matrix
+        few = len(self.layer.form.mean) <= rules.LOCAL_COLUMNS
+        self.scales = self.layer.axis_scales if few else np.zeros(1)
+        directions = self.layer.components
+        if few:
+            directions = np.hstack([directions, self.layer.axes])
         width = self.layer.components.shape[1]
         self.pool = task.settings.rng(13, k).permutation(width)[: rules.LOCAL_POOL]
-        self.seen = _Rows(task, judge, np.flatnonzero(~inside))
-        self.held_out = _Rows(task, judge, np.flatnonzero(inside))
-        self.every = _Rows(task, member, np.arange(len(inside)))
+        self.seen = _Rows(task, judge, np.flatnonzero(~inside), directions)
+        self.held_out = _Rows(task, judge, np.flatnonzero(inside), directions)
+        self.every = _Rows(task, member, np.arange(len(inside)), directions)
         self.honest: Locals = ()
         self.last: Locals = ()
 
@@ -185,8 +191,7 @@ def _plans(
     wanted = rules.LOCAL_ALONE if members == 1 else rules.LOCAL_PARTITIONS / members
     count = max(round(share * wanted), 1)
     rows, width = np.count_nonzero(task.fold != layer.fold), layer.components.shape[1]
-    m, scales = min(rules.LOCAL_FEATURES, width), layer.axis_scales
-    scales = scales if len(scales) <= rules.LOCAL_COLUMNS else np.zeros(1)
+    m = min(rules.LOCAL_FEATURES, width)
     room = rules.LOCAL_NUMBERS // (members * task.loss.outputs * (m + 1))
     room -= sum(local.coef.shape[0] * local.coef.shape[1] for local in learner.last)
     plans = []
@@ -199,7 +204,7 @@ def _plans(
             columns = rng.permutation(width)[:m]
             candidates = columns[:depth, None]
             if telling:
-                candidates = draw_candidates(rng, depth, learner.pool, width, scales)
+                candidates = draw_candidates(rng, depth, learner.pool, width, learner.scales)
             plans.append(PartitionPlan(size, depth, columns, candidates))
     return plans
 
@@ -238,9 +243,9 @@ def _choose(task: Task, held_out: list[_Rows], tried: list[Locals]) -> RoundChoi
 class _Rows:
     """Some rows as a member takes them, and the scores that it has for them so far."""
 
-    def __init__(self, task: Task, member: Any, at: Array) -> None:
+    def __init__(self, task: Task, member: Any, at: Array, directions: Array) -> None:
         self.member, self.layer = member, member.layer
-        self.directions = np.hstack([self.layer.components, self.layer.axes])
+        self.directions = directions
         sample, self._loss = task.sample, task.loss
         fold = means_folds(self.layer, task.folds, sample.keys)
         self.inputs = self.layer.inputs(sample.x[at], None if fold is None else fold[at])
