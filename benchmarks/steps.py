@@ -34,7 +34,10 @@ def table(name: str) -> Any:
 
         frame, classes = large_table(name)
     else:
-        frame, classes = pd.read_csv(suite if suite.is_file() else name), name.startswith("clf/")
+        header = None if name.startswith("reg/") else "infer"
+        frame = pd.read_csv(suite if suite.is_file() else name, header=header).rename(columns=str)
+        frame.columns = [*frame.columns[:-1], "target"] if header is None else frame.columns
+        classes = name.startswith("clf/")
     frame = frame.dropna(subset=["target"])
     return frame.astype({"target": str}) if classes else frame
 

@@ -147,7 +147,7 @@ class Before:
         np.testing.assert_array_equal(output(model), self.output, err_msg=str(where))
 
 
-def places(count, every=50, spread=60):
+def places(count, every=24, spread=26):
     """The first calls, the last ones, and some between them."""
     if count <= every + spread:
         return list(range(1, count + 1))

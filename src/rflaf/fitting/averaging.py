@@ -74,15 +74,13 @@ def _errors_without(k: int, solved: Solved, task: Task, at: Array) -> Array:
     phi, weights = phi[inside], sample.weights[at][inside]
     solved_for = sums.solve(solution.alpha, intercept, phi.T * weights)
     left = errors[inside]
-    groups, place = np.unique(sample.keys[at][inside], return_inverse=True)
-    if len(groups) == len(left):
-        leverage = np.einsum("nm,mn->n", phi, solved_for)
-        left = left / np.maximum(1 - leverage, _LEAST_LEFT)[:, None]
-    else:
-        left = left.copy()
-        for group in range(len(groups)):
-            own = np.flatnonzero(place == group)
-            hat = phi[own] @ solved_for[:, own]
-            left[own] = np.linalg.solve((1 + _LEAST_LEFT) * np.eye(len(own)) - hat, left[own])
-    errors[inside] = left
+    leverage = np.einsum("nm,mn->n", phi, solved_for)
+    without = left / np.maximum(1 - leverage, _LEAST_LEFT)[:, None]
+    keys = sample.keys[at][inside]
+    _, place, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+    for group in np.flatnonzero(sizes > 1):  # rows of one group are left out together
+        own = np.flatnonzero(place == group)
+        hat = phi[own] @ solved_for[:, own]
+        without[own] = np.linalg.solve((1 + _LEAST_LEFT) * np.eye(len(own)) - hat, left[own])
+    errors[inside] = without
     return errors
