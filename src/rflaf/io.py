@@ -32,7 +32,7 @@ from rflaf.archive import BadArchive, check_archive, stored
 from rflaf.bases import LEARNABLE_BASES, Basis, Continued, Fixed
 from rflaf.distributions import ErrorShape
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
-from rflaf.estimators.base import PartialState
+from rflaf.estimators.partial import PartialState
 from rflaf.fitting import Fit, Online
 from rflaf.fitting.folds import Folds
 from rflaf.fitting.layers import FittedLayer

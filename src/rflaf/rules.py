@@ -99,7 +99,7 @@ LOCAL_OVERLAP = 0.1  # of the rows of a part have a share in both of its halves
 LOCAL_PENALTIES = (1.0, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4)  # times the weight of a row
 LOCAL_STRENGTHS = (0.1, 0.2, 0.35, 0.5)  # that rows held out choose from
 LOCAL_GAIN = 0.998  # times the loss before a round, at most, or it is left out
-LOCAL_NUMBERS = 1 << 23  # output weights of a team at most; penalties are tried on a quarter
+LOCAL_NUMBERS = 1 << 23  # output weights of a team at most; four times as many while learning
 LOCAL_LEAST = 300  # rows of a member
 
 # The distribution of errors. benchmarks/uncertainty.py

@@ -1,5 +1,7 @@
 """Inputs that once gave wrong answers without an error."""
 
+import warnings
+
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
@@ -185,6 +187,33 @@ def test_later_rows_do_not_change_parameters(name, value, rng):
     with pytest.raises(ValueError, match=f"'{name}' was .* in the first call of partial_fit"):
         model.partial_fit(X, X[:, 0])
     np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_equal_parameters_of_other_types_are_no_change(rng):
+    X = rng.standard_normal((150, 2))
+    model = RFLAFRegressor(20, loss="quantile", quantile=0.9, monotonic_cst=[1, 0], max_iter=2)
+    model.partial_fit(X, X[:, 0])
+    model.set_params(quantile=np.float64(0.9), monotonic_cst=np.array([1, 0]))
+    model.partial_fit(X, X[:, 0])
+    classes = RFLAFClassifier(20, class_weight={0: 1, 1: 2}, max_iter=2)
+    classes.partial_fit(X, X[:, 0] > 0, classes=[0, 1])
+    classes.set_params(class_weight={1: 2, 0: 1}).partial_fit(X, X[:, 0] > 0)
+
+
+def test_a_change_in_the_middle_of_a_long_parameter_is_seen(rng):
+    X = rng.standard_normal((150, 1200))
+    model = RFLAFRegressor(20, monotonic_cst=np.zeros(1200, int), max_iter=2)
+    model.partial_fit(X, X[:, 0])
+    model.monotonic_cst[600] = 1
+    with pytest.raises(ValueError, match="'monotonic_cst' was"):
+        model.partial_fit(X, X[:, 0])
+
+
+def test_many_whole_classes_are_no_regression(rng):
+    X, y = rng.standard_normal((700, 3)), rng.integers(0, 40, 700)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        RFLAFClassifier(20, max_iter=2, n_members=1, random_state=0).fit(X, y)
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf])

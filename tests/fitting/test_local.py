@@ -385,3 +385,73 @@ def test_many_columns_have_no_directions_of_their_own(rng, monkeypatch):
     assert all(member.local for member in model.members_)
     assert all(np.max(local.columns) < 40 for m in model.members_ for local in m.local)
     assert np.isfinite(model.predict(X)).all()
+
+
+def test_threads_and_ties_change_no_bit():
+    """Values of 0 and 1 tie nearly everywhere; which directions are known first may not matter."""
+    rng = np.random.default_rng(15)
+    X = rng.integers(0, 2, (1200, 12)).astype(float)
+    y = (X[:, 0] != X[:, 1]) * X[:, 2] + X[:, 3] * X[:, 4] * X[:, 5] + 0.1 * rng.normal(size=1200)
+    model = RFLAFRegressor(100, n_members=1, input_form="raw", max_iter=5, random_state=15)
+    one = model.set_params(n_jobs=1).fit(X, y).predict(X)
+    assert model.members_[0].local
+    for _ in range(3):
+        np.testing.assert_array_equal(model.set_params(n_jobs=2).fit(X, y).predict(X), one)
+
+
+def test_what_is_known_of_directions_does_not_depend_on_their_order(monkeypatch):
+    """Threads share the partitions of a round in any order: here in the opposite one."""
+    rng = np.random.default_rng(15)
+    X = rng.integers(0, 2, (1200, 12)).astype(float)
+    y = (X[:, 0] != X[:, 1]) * X[:, 2] + X[:, 3] * X[:, 4] * X[:, 5] + 0.1 * rng.normal(size=1200)
+    options = {"n_members": 1, "input_form": "raw", "max_iter": 5, "n_jobs": 1}
+    model = RFLAFRegressor(100, random_state=15, **options)
+    before = model.fit(X, y).predict(X)
+
+    def backwards(work, count):
+        for k in reversed(range(count)):
+            work(k)
+
+    monkeypatch.setattr(localise, "parallel", backwards)
+    np.testing.assert_array_equal(model.fit(X, y).predict(X), before)
+
+
+def test_rounding_parts_no_rows(rng):
+    """Rows that are equal have z that differ in their last bits: no cut lies between these."""
+    z = rng.choice([-0.3, 0.1, 0.7], 900).repeat(2)[:, None]
+    noisy = (z * (1 + 1e-7 * rng.integers(-2, 3, z.shape))).astype(np.float32)
+    cuts, widths = cut_rows(noisy, np.ones(len(z)), 1)
+    assert np.abs(cuts - z).min() > 0.1
+    assert widths.min() > 0.1
+
+
+def test_a_row_has_one_prediction_whatever_is_beside_it():
+    rng = np.random.default_rng(3)
+    n = 1500
+    first, second = rng.integers(0, 40, n), rng.integers(0, 6, n)
+    X = np.hstack([np.eye(40)[first], np.eye(6)[second]])
+    y = np.sin(first) * (second > 2) + 0.1 * rng.normal(size=n)
+    model = RFLAFRegressor(100, n_members=1, input_form="raw", max_iter=5, random_state=3)
+    model.fit(X, y)
+    assert model.members_[0].local
+    whole = model.predict(X)
+    alone = np.concatenate([model.predict(row[None]) for row in X[:60]])
+    np.testing.assert_allclose(alone, whole[:60], atol=2e-4)
+
+
+@pytest.mark.parametrize("parts", [40, 60, 100])
+def test_partitions_that_fit_are_learned_although_finer_ones_do_not(parts, monkeypatch, rng):
+    monkeypatch.setattr(rules, "LOCAL_NUMBERS", parts * 51)
+    monkeypatch.setattr(rules, "LOCAL_PENALTIES", (0.01,))
+    X = rng.standard_normal((4000, 2))
+    model = RFLAFRegressor(50, n_members=1, input_form="raw", max_iter=3, random_state=0)
+    model.fit(X, np.sin(9 * X[:, 0]) * X[:, 1])
+    counts = [local.coef.shape[0] * local.coef.shape[1] for local in model.members_[0].local]
+    assert 0 < sum(counts) <= parts
+
+
+def test_a_single_penalty_may_gain_nothing(monkeypatch, rng):
+    monkeypatch.setattr(rules, "LOCAL_PENALTIES", (1e-3,))
+    X, y = rng.standard_normal((600, 4)), rng.standard_normal(600)
+    model = RFLAFRegressor(50, input_form="raw", max_iter=3, random_state=0, n_members=2)
+    assert np.isfinite(model.fit(X, y).oof_score_)

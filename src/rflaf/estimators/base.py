@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from time import monotonic
 from types import FunctionType
@@ -21,6 +21,7 @@ from rflaf.arrays import Array
 from rflaf.bases import FIXED_ACTIVATIONS, LEARNABLE_BASES, Basis, Fixed, get_basis
 from rflaf.estimators import validation
 from rflaf.estimators.inspection import InspectionMixin, warn_of_coverage
+from rflaf.estimators.partial import PartialState
 from rflaf.estimators.validation import FLOATS, InputCheck, dense_for, is_streamed
 from rflaf.fitting import Choice, Fit, FitSettings, Start, extend, fit_in_time
 from rflaf.fitting.budget import block_rows, check_basis
@@ -34,8 +35,6 @@ from rflaf.rows.sample import check_heaviest
 from rflaf.runtime.callers import warn
 from rflaf.solvers import Learned
 
-# Parameters that later rows of partial_fit cannot change
-_KEPT = ("loss", "quantile", "power", "monotonic_cst", "class_weight", "categorical_features")
 # Parameters that a fit takes as they are
 _AS_THEY_ARE = (
     *("metric", "solver", "fit_intercept", "validation_fraction", "max_iter", "tol"),
@@ -133,7 +132,7 @@ class BaseRFLAF(InspectionMixin):
                 "partial_fit starts a new model, because this one was fitted by 'fit', which keeps "
                 "no sums over rows."
             )
-        settings, kept = replace(self._fit_settings(), online=True), self._kept_parameters()
+        settings = replace(self._fit_settings(), online=True)
         if before is None:
             loss = self._loss()
             check = InputCheck(type(self), loss, None, self.categorical_features)
@@ -150,24 +149,15 @@ class BaseRFLAF(InspectionMixin):
                     f"{_ROWS_TO_BEGIN:,} rows or more in the first call."
                 )
         else:
-            before.check(kept)
+            before.check(self)
             settings = replace(settings, seed=before.seed)
             check = InputCheck(type(self), before.fit.loss, fitted=self)
             arrays = check.arrays(X, y, sample_weight)
             self._check_more(before.fit, arrays[1], classes)
             check_heaviest(float(arrays[2].max()))
             fitted = extend(before.fit, ArrayRows(*arrays, first=before.fit.rows_seen), settings)
-        self._publish(check, fitted, PartialState(fitted, settings.seed, kept))
+        self._publish(check, fitted, PartialState.of(self, fitted, settings.seed))
         return self
-
-    def _kept_parameters(self) -> dict[str, str]:
-        """Parameters that later rows cannot change, as text."""
-        given = {name: getattr(self, name) for name in _KEPT if hasattr(self, name)}
-        plain = str, int, float, list, tuple, dict, np.ndarray, type(None)
-        return {
-            name: repr(value) if isinstance(value, plain) else type(value).__name__
-            for name, value in given.items()
-        }
 
     def _check_first(self, y: Array, classes: Any) -> None:
         """Whether a first call of partial_fit has the targets that it says."""
@@ -381,21 +371,3 @@ class BaseRFLAF(InspectionMixin):
         tags.input_tags.allow_nan = True
         tags.non_deterministic = False
         return tags
-
-
-@dataclass(frozen=True)
-class PartialState:
-    """What partial_fit goes on from; `kept` are parameters that the first call decides."""
-
-    fit: Fit
-    seed: int
-    kept: dict[str, str]
-
-    def check(self, kept: dict[str, str]) -> None:
-        """Raise if one of them is another one now."""
-        for name, value in kept.items():
-            if value != self.kept[name]:
-                raise ValueError(
-                    f"{name!r} was {self.kept[name]} in the first call of partial_fit, and cannot "
-                    f"change. Got {value}."
-                )

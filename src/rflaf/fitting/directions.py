@@ -46,9 +46,8 @@ def most_telling(
     """
     each, node = len(codes) // depth, np.zeros(codes.shape[1], np.intp)
     at = np.arange(each)[:, None]
-    own, spread, *sums = (
-        np.tile(one, each) for one in (own_weights, weights, *(left * weights[:, None]).T)
-    )
+    own, spread = np.tile(own_weights, each), np.tile(weights, each)
+    sums = (left * weights[:, None]).T
     best = np.zeros(depth, np.intp)
     for level in range(depth):
         code, nodes = codes[level * each : (level + 1) * each], 2**level
@@ -60,7 +59,9 @@ def most_telling(
         child = 2 * place + (code > np.take_along_axis(cut, node[None], axis=1))
         among = child.ravel(), 2 * nodes * each
         weight = np.maximum(np.bincount(among[0], spread, among[1]), 1e-300)
-        gains = sum(np.bincount(among[0], part, among[1]) ** 2 / weight for part in sums)
+        gains = sum(
+            np.bincount(among[0], np.tile(part, each), among[1]) ** 2 / weight for part in sums
+        )
         chosen = int(np.argmax(np.reshape(gains, (each, -1)).sum(axis=1)))
         best[level], node = level * each + chosen, child[chosen] - 2 * nodes * chosen
     return best
@@ -71,7 +72,7 @@ def in_cells(values: Array) -> Array:
     edges = np.unique(values[:: -(-len(values) // _SEEN)])
     if len(edges) > _CELLS:
         edges = edges[np.linspace(0, len(edges) - 1, _CELLS).astype(np.intp)]
-    return np.searchsorted(edges, values)
+    return np.searchsorted(edges, values).astype(np.uint8)
 
 
 def _middle_cells(counts: Array) -> Places:

@@ -24,6 +24,7 @@ Array = NDArray[Any]
 
 _STEPS = 32  # along a line
 _NARROWEST = 1e-3  # hand-over, of the range of the values in a node
+_ROUNDING = 1e-5  # of the values' usual size: closer ones may be the same but for rounding
 
 
 class Shares(NamedTuple):
@@ -187,11 +188,23 @@ def cut_rows(z: Array, weights: Array, depth: int) -> tuple[Array, Array]:
         order = np.argsort(values, kind="stable")
         small = node[order].astype(np.min_scalar_type(len(cuts)))  # these are sorted by counting
         order = order[np.argsort(small, kind="stable")]
-        in_order = values[order].astype(np.float64)
+        in_order = _without_rounding(values[order].astype(np.float64), node[order])
         found, cut, width = _middles(in_order, weights[order], node[order])
         cuts[found], widths[found] = cut, width
         node = 2 * node + 1 + (values > cuts[node])
     return cuts, widths
+
+
+def _without_rounding(values: Array, node: Array) -> Array:
+    """Values in order, those that may differ by rounding alone as one value.
+
+    A cut between these would part rows elsewhere than where their weights were learned. Many rows
+    are close together anyway, and are not to become one value in long chains.
+    """
+    usual = np.abs(values[np.isfinite(values)]).sum() / len(values)
+    near = min(_ROUNDING, 0.2 / len(values)) * usual
+    new = np.append(True, (np.diff(values) > near) | (np.diff(node) != 0))
+    return np.asarray(values[np.flatnonzero(new)[np.cumsum(new) - 1]])
 
 
 def _middles(values: Array, weights: Array, node: Array) -> tuple[Array, Array, Array]:

@@ -69,7 +69,7 @@ def _learn_rounds(task: Task, team: list[_Learner], bar: Progress) -> None:
     every = rules.LOCAL_PENALTIES
     penalties: Sequence[float] = every
     kinds: Sequence[bool] = (True, False)
-    failed = 0
+    failed = at = 0
     for number in range(max(1, round(task.settings.share.local * rules.LOCAL_ROUNDS))):
         if not may_learn(more=0.5):
             return
@@ -108,7 +108,7 @@ class _Round(NamedTuple):
     ) -> _Round | None:
         """None without memory for it, or where it does not lower the loss on the folds."""
         plans = [
-            _plans(task, learner, number, place, len(team), telling)
+            _plans(task, learner, number, place, len(team), telling, len(penalties))
             for place, learner in enumerate(team)
         ]
         if not all(plans):
@@ -181,11 +181,12 @@ class PartitionPlan(NamedTuple):
 
 
 def _plans(
-    task: Task, learner: _Learner, number: int, place: int, members: int, telling: bool
+    task: Task, learner: _Learner, number: int, place: int, members: int, telling: bool, tried: int
 ) -> list[PartitionPlan]:
     """The partitions of a round, for the member with this place in its team.
 
-    Cuts are along `telling` directions, or along directions of features drawn at random.
+    Cuts are along `telling` directions, or along directions of features drawn at random. `tried`
+    is the number of penalties.
     """
     layer, sizes, share = learner.layer, rules.LOCAL_SIZES, task.settings.share.local
     wanted = rules.LOCAL_ALONE if members == 1 else rules.LOCAL_PARTITIONS / members
@@ -194,12 +195,13 @@ def _plans(
     m = min(rules.LOCAL_FEATURES, width)
     room = rules.LOCAL_NUMBERS // (members * task.loss.outputs * (m + 1))
     room -= sum(local.coef.shape[0] * local.coef.shape[1] for local in learner.last)
+    room //= -(-tried // 4)  # the weights for all of these are held at once
     plans = []
     for i in range(number * count, (number + 1) * count):
         size = sizes[(i if members == 1 else i + place) % len(sizes)]
         depth = min(int(np.log2(max(rows / size, 1))), m)
-        room -= 2**depth
-        if depth and room >= 0:
+        if depth and room >= 2**depth:
+            room -= 2**depth
             rng = task.settings.rng(11, learner.k, i)
             columns = rng.permutation(width)[:m]
             candidates = columns[:depth, None]
@@ -282,6 +284,9 @@ class _Rows:
     def learn(self, plans: list[PartitionPlan], penalties: Sequence[float]) -> Locals:
         """Local models with the weights for all penalties side by side."""
         self.left, self.weights = self._left()
+        for plan in plans:  # before threads share the work: products round by what is in a call
+            if plan.candidates.shape[1] > 1:
+                self._codes(plan.candidates.ravel())
         grown: list[Any] = [None] * len(plans)
 
         def grow(i: int) -> None:
@@ -291,12 +296,13 @@ class _Rows:
         found = []
         for depth in sorted({plan.depth for plan in plans}):
             same = [i for i, plan in enumerate(plans) if plan.depth == depth]
-            columns, cuts, widths, coef = (
-                np.stack(each) for each in zip(*(grown[i] for i in same))
-            )
-            unit = np.abs(coef).max(axis=(0, 1, 3))
-            unit = np.where(unit > 0, unit, 1.0)[:, None]
-            model = Local(columns, cuts, widths, (coef / unit).astype(np.float32), unit[:, 0])
+            columns, cuts, widths, weights = zip(*(grown[i] for i in same))
+            unit = np.max([np.abs(each).max(axis=(0, 2)) for each in weights], axis=0)
+            unit = np.where(unit > 0, unit, 1.0)
+            coef = np.empty((len(same), *weights[0].shape), np.float32)
+            for place, each in enumerate(weights):
+                np.divide(each, unit[:, None], out=coef[place], casting="same_kind")
+            model = Local(np.stack(columns), np.stack(cuts), np.stack(widths), coef, unit)
             found.append(model.times(len(same) / len(plans)))
         return tuple(found)
 

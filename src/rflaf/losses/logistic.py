@@ -56,7 +56,7 @@ class Logistic(Loss):
         # whoever has the rows says where a number is not finite
         known = labels[np.isfinite(labels)] if labels.dtype.kind == "f" else labels
         if len(known):
-            check_classification_targets(np.unique(known))
+            check_classification_targets(known)
         return labels
 
     def tally(self) -> ClassTally:
