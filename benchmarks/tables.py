@@ -208,6 +208,46 @@ class Boosted(Wrapped):
         return self.model_.predict_proba(self._coded(X))
 
 
+class XRFM(Wrapped):
+    """xRFM with its defaults, on one-hot columns; it asks for rows to be tuned on: a fifth."""
+
+    def __init__(self, classes: bool) -> None:
+        self.classes = classes
+
+    @property
+    def classes_(self) -> Any:
+        return self.levels_
+
+    def fit(self, X: Any, y: Any) -> XRFM:
+        import torch
+        from xrfm import xRFM
+
+        self.levels_, codes = np.unique(y, return_inverse=True) if self.classes else (None, y)
+        self.mean_, self.size_ = (0.0, 1.0) if self.classes else (codes.mean(), codes.std() or 1.0)
+        target = codes if self.classes else (codes - self.mean_)[:, None] / self.size_
+        parts = train_test_split(np.asarray(X, np.float32), target, test_size=0.2, random_state=0)
+        kinds = (
+            torch.float32,
+            torch.float32,
+            *[torch.int64 if self.classes else torch.float32] * 2,
+        )
+        parts = [torch.tensor(each, dtype=kind) for each, kind in zip(parts, kinds)]
+        self.model_ = xRFM(device="cpu", random_state=0, verbose=False)
+        self.model_.fit(parts[0], parts[2], parts[1], parts[3])
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.ravel(self._asked("predict", X)) * self.size_ + self.mean_
+
+    def predict_proba(self, X: Any) -> Any:
+        return np.asarray(self._asked("predict_proba", X))
+
+    def _asked(self, name: str, X: Any) -> Any:
+        import torch
+
+        return getattr(self.model_, name)(torch.tensor(np.asarray(X, np.float32)))
+
+
 def models(classes: bool) -> dict[str, Callable[[], Any]]:
     """What is compared, by name: each with its defaults, and called as its documentation says."""
     forest = RandomForestClassifier if classes else RandomForestRegressor
@@ -224,6 +264,8 @@ def models(classes: bool) -> dict[str, Callable[[], Any]]:
         found["lightgbm"] = lambda: make_pipeline(AsTyped(), LightGBM(classes))
     if find_spec("catboost"):
         found["catboost"] = lambda: make_pipeline(AsTyped(strings=True), CatBoost(classes))
+    if find_spec("xrfm"):
+        found["xrfm"] = lambda: make_pipeline(AsTyped(strings=True), numbers(), XRFM(classes))
     return found
 
 

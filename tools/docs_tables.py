@@ -134,6 +134,20 @@ def few() -> str:
     return markdown(["", "rows", *models], lines) + f"\n\n{measured_on('few')}"
 
 
+def starts() -> str:
+    """Losses of several seeds where few inputs matter, and only together."""
+    rows = [
+        [
+            row["problem"],
+            f"{row['rows']:,}",
+            *(f"{row[k]:.3f}" for k in ("best", "middle", "worst")),
+        ]
+        for row in load("starts")["rows"]
+    ]
+    header = ["problem", "rows", "best seed", "median", "worst seed"]
+    return f"{markdown(header, rows)}\n\n{measured_on('starts')}"
+
+
 def honesty() -> str:
     """Out-of-fold scores minus those on new rows."""
     result = load("honesty")
@@ -310,6 +324,7 @@ TABLES = {
     "large": lambda: f"{markdown(*large())}\n\n{measured_on('large')}",
     "ablation": ablation,
     "few": few,
+    "starts": starts,
     "honesty": honesty,
     "outside": outside,
     "uncertainty": uncertainty,

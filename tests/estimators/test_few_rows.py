@@ -152,5 +152,6 @@ def test_intervals_of_few_rows_are_no_surer_than_the_rows_allow(loss, n):
 
 def test_a_count_that_stands_alone_is_no_obstacle():
     X = np.arange(6.0)[:, None]
-    model = RFLAFRegressor(loss="poisson", random_state=0).fit(X, [0, 0, 0, 2, 0, 0])
+    with pytest.warns(UserWarning, match="one positive target"):
+        model = RFLAFRegressor(loss="poisson", random_state=0).fit(X, [0, 0, 0, 2, 0, 0])
     assert np.isfinite(model.predict_std(X)).all()

@@ -8,6 +8,7 @@ import pytest
 from rflaf.bases import RBF
 from rflaf.fitting import FitSettings
 from rflaf.fitting.folds import even_folds, held_out_groups, plan_folds
+from rflaf.losses import SquaredError
 from rflaf.rows import ArrayRows, Blocks
 from tests.estimators.conftest import classifier, regressor
 
@@ -159,7 +160,7 @@ def test_a_class_that_is_in_one_group_only(patients):
 )
 def test_folds_are_as_even_as_groups_allow(sizes):
     sample, group = sample_of(sizes)
-    folds = plan_folds(sample, SETTINGS)
+    folds = plan_folds(sample, SETTINGS, SquaredError())
     fold = folds(sample.keys)
     assert all(len(set(fold[group == one])) == 1 for one in range(len(sizes)))
     counts = np.bincount(fold)
@@ -168,7 +169,7 @@ def test_folds_are_as_even_as_groups_allow(sizes):
     # no fold has more than another but for its smallest group: none could be moved with a gain
     largest = counts.argmax()
     assert counts.max() - counts.min() <= min(np.array(sizes)[group][fold == largest])
-    one = plan_folds(sample, replace(SETTINGS, n_members=1))
+    one = plan_folds(sample, replace(SETTINGS, n_members=1), SquaredError())
     held = one(sample.keys) == 1
     assert one.of_member == [1]
     assert 0 < held.sum() < len(group)
@@ -185,7 +186,7 @@ def test_each_group_has_one_fold_and_one_side():
 def test_groups_outside_of_the_sample_have_one_fold():
     sample, group = sample_of([3] * 200)
     part = sample.where(group < 60)
-    fold = plan_folds(part, SETTINGS)(sample.keys)
+    fold = plan_folds(part, SETTINGS, SquaredError())(sample.keys)
     assert all(len(set(fold[group == one])) == 1 for one in range(200))
 
 

@@ -3,9 +3,11 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from joblib import Parallel, delayed
 from scipy import sparse, stats
+from sklearn.metrics import d2_pinball_score
 
 from rflaf import RandomFeatures, RFLAFClassifier, RFLAFRegressor, rules
 from rflaf.distributions.positive import CountDistribution
@@ -240,3 +242,74 @@ def test_missing_classes_of_pandas_are_named(rng):
     y = pd.array(["a", "b", pd.NA] * 20, dtype="string")
     with pytest.raises(ValueError, match="missing classes"):
         classifier().fit(rng.standard_normal((60, 2)), pd.Series(y))
+
+
+def test_large_integers_that_become_equal_are_named():
+    value = 2**62 + np.arange(200)
+    with pytest.warns(UserWarning, match=r"rounded, and some become equal, in column 't'"):
+        RFLAFRegressor(20, random_state=0, max_iter=2).fit(pd.DataFrame({"t": value}), value % 7)
+
+
+def test_classes_of_integers_that_may_be_missing_stay_apart(rng):
+    X, y = rng.standard_normal((150, 2)), 2**60 + np.arange(150) % 3
+    model = RFLAFClassifier(20, random_state=0, max_iter=2).fit(X, pd.Series(y, dtype="Int64"))
+    assert model.classes_.tolist() == [2**60, 2**60 + 1, 2**60 + 2]
+
+
+@pytest.mark.parametrize("loss", ["poisson", "tweedie"])
+@pytest.mark.parametrize("events", [2, 9])
+def test_rare_events_neither_vanish_nor_explode(loss, events):
+    X = np.random.default_rng(5).uniform(-1, 1, (600, 3))
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        y = np.zeros(600)
+        y[rng.choice(600, events, replace=False)] = 1
+        for effort in ("fast", "default"):
+            model = RFLAFRegressor(100, loss=loss, effort=effort, random_state=0).fit(X, y)
+            total = model.predict(X).sum() / events
+            assert 0.2 < total < 3
+            new = model.predict(rng.uniform(-1, 1, (3000, 3))).mean() * 600 / events
+            assert 0.05 < new < 8
+
+
+def test_a_single_event_is_warned_of(rng):
+    X, y = rng.uniform(-1, 1, (300, 2)), np.eye(300)[3]
+    with pytest.warns(UserWarning, match="has one positive target"):
+        model = RFLAFRegressor(40, loss="poisson", random_state=0).fit(X, y)
+    assert 0.2 < model.predict(X).sum() < 3
+
+
+def test_few_rows_of_a_class_are_in_all_folds():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((1000, 4))
+    y = rng.random(1000) < 0.01 * np.exp(0.5 * X[:, 0])
+    for members in (1, 3):
+        model = RFLAFClassifier(60, n_members=members, random_state=0).fit(X, y)
+        assert "ROC AUC" in model.oof_metrics_  # both classes are among the rows held out
+        p = model.predict_proba(rng.standard_normal((4000, 4)))[:, 1]
+        assert 0.003 < p.mean() < 0.03
+
+
+@pytest.mark.parametrize(
+    ("loss", "level"), [("quantile", 0.9), ("quantile", 0.5), ("absolute_error", 0.5)]
+)
+def test_the_score_of_a_robust_loss_is_that_of_its_predictions(loss, level, rng):
+    X = rng.uniform(-1, 1, (400, 1))
+    y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=400)
+    model = RFLAFRegressor(40, loss=loss, quantile=level, random_state=0, n_members=2).fit(X, y)
+    expected = d2_pinball_score(y, model.oof_prediction_.ravel(), alpha=level)
+    assert model.oof_score_ == pytest.approx(expected)
+
+
+def test_targets_that_are_constant_are_predicted_exactly(rng):
+    X = rng.uniform(-1, 1, (300, 1))
+    y = np.column_stack([np.sin(3 * X[:, 0]), np.ones(300)])
+    model = RFLAFRegressor(40, random_state=0, n_members=2).fit(X, y)
+    assert model.oof_score_ > 0.99
+
+
+def test_contradicting_rows_are_a_fit(rng):
+    X = np.random.default_rng(0).uniform(-1, 1, (600, 3))
+    both, y = np.vstack([X, X]), np.repeat([1.0, 0.0], 600)
+    model = RFLAFRegressor(60, n_members=2, loss="huber", random_state=0)
+    assert np.isfinite(model.fit(both, y, sample_weight=np.repeat([3, 1], 600)).predict(X)).all()

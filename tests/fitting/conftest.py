@@ -24,7 +24,7 @@ def task_of(rows, settings, loss=None, like=None):
     loss = loss.opened(sample, settings.fit_intercept) if like is None else like
     _, sample = encode_sample(sample, loss)
     settings = resolve(settings, sample, loss)
-    folds = plan_folds(sample, settings)
+    folds = plan_folds(sample, settings, loss)
     return Task(sample, folds(sample.keys), folds, loss, settings)
 
 

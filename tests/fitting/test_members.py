@@ -70,7 +70,7 @@ def test_what_is_given_is_kept():
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_every_row_is_held_out_by_one_member(rows, count):
     sample = sample_of(*rows, 3)
-    folds = plan_folds(sample, replace(SETTINGS, n_members=count))
+    folds = plan_folds(sample, replace(SETTINGS, n_members=count), SquaredError())
     assert folds.of_member == list(range(count))
     assert not folds.single
     sizes = np.bincount(folds(sample.keys), minlength=count)
@@ -81,7 +81,7 @@ def test_every_row_is_held_out_by_one_member(rows, count):
 @pytest.mark.parametrize(("n", "share"), [(120, 1 / 3), (500, 0.2), (5000, 0.1)])
 def test_one_member_keeps_rows_aside(rng, n, share):
     sample = sample_of(rng.standard_normal((n, 2)), np.zeros(n), 3)
-    folds = plan_folds(sample, replace(SETTINGS, n_members=1))
+    folds = plan_folds(sample, replace(SETTINGS, n_members=1), SquaredError())
     assert folds.single
     assert folds.of_member == [1]
     assert np.mean(folds(sample.keys) == 1) == pytest.approx(share, abs=1 / n)
@@ -93,7 +93,7 @@ def test_few_rows_have_one_member_that_sees_them_all(rng):
     sample = sample_of(np.repeat(x[1:], 5, axis=0), np.repeat(y[1:], 5), 3)  # equal ones count once
     few = resolve(SETTINGS, sample, SquaredError())
     assert not few.holds_out
-    folds = plan_folds(sample, few)
+    folds = plan_folds(sample, few, SquaredError())
     assert folds.of_member == [-1]
     assert (folds(sample.keys) != -1).all()
 
@@ -105,7 +105,7 @@ def test_out_of_fold_predictions_are_those_of_the_member(rows):
     x, y = rows
     fitted = fit(rows_of(x, y), SquaredError(), SETTINGS)
     sample = sample_of(x, y, SETTINGS.seed)
-    fold = plan_folds(sample, SETTINGS)(sample.keys)
+    fold = plan_folds(sample, SETTINGS, SquaredError())(sample.keys)
     for member in fitted.members:
         at = fold == member.layer.fold
         np.testing.assert_allclose(fitted.oof_scores[at], member.scores(x[at]), atol=1e-12)

@@ -285,7 +285,7 @@ def test_a_warm_start_keeps_the_teams(make, two_teams):
 def test_folds_of_teams_are_the_same(two_teams):
     x, y = rows()
     sample = sample_of(x, y, SETTINGS.seed)
-    folds = plan_folds(sample, resolve(SETTINGS, sample, SquaredError()))
+    folds = plan_folds(sample, resolve(SETTINGS, sample, SquaredError()), SquaredError())
     found = fit(rows_of(x, y), SquaredError(), SETTINGS)
     for team in (0, 1):
         assert [m.layer.fold for m in found.members if m.layer.team == team] == folds.of_member

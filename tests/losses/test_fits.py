@@ -66,7 +66,7 @@ def test_predictions(name):
     assert found.shape == ((2000, 3) if name == "three quantiles" else (2000,))
     assert error(name, fitted(name)) < 0.45
     assert fitted(name).feature_importances_.argmin() == 2
-    assert 0.4 < fitted(name).oof_score_ < 1
+    assert 0.35 < fitted(name).oof_score_ < 1
     assert f"oof {fitted(name).loss_.score_name} 0." in fitted(name).summary()
     assert fitted(name).oof_prediction_.shape == (300, *found.shape[1:])
 
@@ -247,7 +247,8 @@ def test_rates_weighted_by_exposure_are_counts():
 def test_folds_without_events():
     y = np.zeros(300)
     y[5] = 1.0
-    found = model("poisson").fit(X, y).predict(NEW_X)
+    with pytest.warns(UserWarning, match="one positive target"):
+        found = model("poisson").fit(X, y).predict(NEW_X)
     assert np.isfinite(found).all()
     assert found.mean() < 0.1
 

@@ -29,7 +29,8 @@ def test_targets_that_are_all_the_same(value):
     target, weights = loss.encode(y, np.ones(7))
     np.testing.assert_array_equal(target, 0)
     np.testing.assert_array_equal(loss.predict(loss.in_units(np.zeros(1), target)[1]), y)
-    assert loss.score(target, target, weights) == 0
+    assert loss.score(target, target, weights) == 1
+    assert loss.score(target + 1, target, weights) == 0
 
 
 def test_without_an_intercept_targets_keep_their_mean(rng):

@@ -206,7 +206,7 @@ def _open(rows: Rows, loss: Loss, settings: FitSettings) -> tuple[Rows, Sample, 
     loss = loss.opened(sample, settings.fit_intercept)
     given, sample = encode_sample(sample, loss)
     settings = resolve(settings, sample, loss)
-    folds = plan_folds(sample, settings)
+    folds = plan_folds(sample, settings, loss)
     budget.check_fit(sample, loss.outputs, settings, len(folds.of_member))
     return rows, given, Task(sample, folds(sample.keys), folds, loss, settings)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from rflaf.rows.sample import Keys, fold_cuts, fold_numbers
 from rflaf.solvers.features import as_array
 
 _COUNTED = 100  # rows up to which equal ones count once
+_COPIES = 2  # rows of a key, on average, up to which these are copies and not groups
 _MOST_HELD_OUT = 200_000  # rows that choose when conjugate gradients stop
 
 
@@ -37,11 +39,15 @@ class Folds:
     of_interval : array of int, optional
         The fold of each interval between the cuts, where it is not its number: a group of rows has
         one key, and an interval of its own.
+    dealt_keys, dealt : array, optional
+        Rows whose fold does not follow from their interval: those of rare classes and the like.
     """
 
     cuts: Keys
     of_member: list[int]
     of_interval: NDArray[np.intp] | None = None
+    dealt_keys: Keys | None = None
+    dealt: NDArray[np.intp] | None = None
 
     @property
     def single(self) -> bool:
@@ -50,8 +56,13 @@ class Folds:
 
     def __call__(self, keys: Keys) -> NDArray[np.intp]:
         """The folds of rows."""
-        intervals = fold_numbers(self.cuts, keys)
-        return intervals if self.of_interval is None else self.of_interval[intervals]
+        fold = fold_numbers(self.cuts, keys)
+        if self.of_interval is not None:
+            fold = self.of_interval[fold]
+        if self.dealt_keys is not None and self.dealt is not None:
+            at = np.minimum(np.searchsorted(self.dealt_keys, keys), len(self.dealt) - 1)
+            fold = np.where(self.dealt_keys[at] == keys, self.dealt[at], fold)
+        return fold
 
 
 def resolve(settings: FitSettings, sample: Sample, loss: Loss) -> FitSettings:
@@ -115,10 +126,10 @@ def _distinct_rows(sample: Sample) -> int:
     return n
 
 
-def plan_folds(sample: Sample, settings: FitSettings) -> Folds:
+def plan_folds(sample: Sample, settings: FitSettings, loss: Loss) -> Folds:
     """Folds for as many members as there are to be; rows of one key have one fold."""
     n, members = len(sample.weights), settings.members
-    keys, sizes = np.unique(sample.keys, return_counts=True)
+    keys, first, sizes = np.unique(sample.keys, return_index=True, return_counts=True)
     grouped = len(keys) < n
     if grouped and len(keys) < 2:
         raise ValueError(
@@ -131,17 +142,56 @@ def plan_folds(sample: Sample, settings: FitSettings) -> Folds:
             f"'n_members' must be at most {n // 2} for {n} rows, so that each member has held-out "
             f"rows. Got {members}."
         )
-    if members > 1 and grouped:
-        of_group = even_folds(sizes, min(members, len(keys)))
-        return Folds(keys[1:], sorted(set(of_group.tolist())), of_group)
+    kinds = loss.kinds(sample.y)
     if members > 1:
-        return Folds(fold_cuts(sample.keys, [1 / members] * members), list(range(members)))
-    share = max(settings.validation_fraction, min(1 / 3, rules.HELD_OUT_ROWS / n))
-    if settings.uses_cg:
-        share = min(share, _MOST_HELD_OUT / sample.used)
-    if grouped:
-        return Folds(keys[1:], [1], held_out_groups(sizes, share * n).astype(np.intp))
-    return Folds(fold_cuts(sample.keys, [1 - share, share]), [1])
+        shares = [1 / members] * members
+        if grouped:
+            of_group = even_folds(sizes, min(members, len(keys)))
+            folds = Folds(keys[1:], sorted(set(of_group.tolist())), of_group)
+        else:
+            folds = Folds(fold_cuts(sample.keys, shares), list(range(members)))
+    else:
+        share = max(settings.validation_fraction, min(1 / 3, rules.HELD_OUT_ROWS / n))
+        if kinds is not None:  # a few rows of the rarer kind are needed to choose by
+            rare = n - np.bincount(kinds).max()
+            share = max(share, min(1 / 3, rules.HELD_OUT_RARE / max(rare, 1)))
+        if settings.uses_cg:
+            share = min(share, _MOST_HELD_OUT / sample.used)
+        shares = [1 - share, share]
+        if grouped:
+            held_out = held_out_groups(sizes, share * n)
+            folds = Folds(keys[1:], [1], held_out.astype(np.intp))
+        else:
+            folds = Folds(fold_cuts(sample.keys, shares), [1])
+    if kinds is None or n > _COPIES * len(keys):
+        return folds
+    return _deal_rare(folds, keys, kinds[first], shares)
+
+
+def _deal_rare(folds: Folds, keys: Keys, kinds: NDArray[Any], shares: list[float]) -> Folds:
+    """Folds that have their share of rows of rare kinds, which come by chance otherwise.
+
+    A member whose rows have none of them knows nothing of these, and a fold without any cannot
+    judge. A row that is the only one of its kind is in no member's fold.
+    """
+    counts = np.bincount(kinds)
+    rare = np.flatnonzero((counts > 0) & (counts * min(shares) < rules.DEALT_ROWS))
+    if not len(rare):
+        return folds
+    of_key = np.full(len(keys), -1)
+    of_member, before = np.array(folds.of_member), 0
+    for kind in rare:
+        own = np.flatnonzero(kinds == kind)  # keys are random, and so is their order
+        count, place = len(own), np.arange(len(own))
+        if count == 1:
+            of_key[own] = len(shares)
+        elif folds.single:
+            of_key[own] = place < np.clip(round(shares[1] * count), 1, count - 1)
+        else:
+            of_key[own] = of_member[(place + before) % len(of_member)]
+        before += count
+    at = np.flatnonzero(of_key >= 0)
+    return replace(folds, dealt_keys=keys[at], dealt=of_key[at])
 
 
 def even_folds(sizes: NDArray[np.intp], count: int) -> NDArray[np.intp]:

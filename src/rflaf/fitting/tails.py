@@ -223,7 +223,8 @@ class Probe:
             chosen, asked, slope = line, 0.0, trial.slope(both, inner)
             # a line that leaves little of the error has earned to be followed further
             left, all_of_it = (trial.loss(e) - trial.loss(usual) for e in (line, free[0.0]))
-            reach = beyond.max() / np.clip(left / all_of_it, 1 / rules.LINE_REACH, 1)
+            part = left / all_of_it if all_of_it > 0 else 1.0
+            reach = beyond.max() / np.clip(part, 1 / rules.LINE_REACH, 1)
         else:
             asked = best if trial.gains(free[0.0], free[best], 1) else 0.0
             asked, reach = trial.smooth_reach(asked, usual), 0.0

@@ -95,7 +95,8 @@ def is_plain(X: Any) -> bool:
     """
     frame = nw.from_native(X, eager_only=True)
     return not any(is_id_name(str(name)) for name in frame.columns) and all(
-        series.dtype.is_numeric() and not series.dtype.is_decimal() and not _is_extension(series)
+        series.dtype.is_numeric()
+        and not (series.dtype.is_decimal() or _is_extension(series) or _needs_exact(series))
         for series in frame.iter_columns()
     )
 
@@ -128,7 +129,7 @@ def values_of(series: nw.Series[Any]) -> Array:
     dtype = series.dtype
     if _has_objects(series):
         return _objects(series)
-    if dtype.is_integer() and len(series) and not _fits_floats(series.min(), series.max()):
+    if _needs_exact(series):
         return _objects(series)
     if dtype.is_numeric():
         return series.cast(nw.Float64).to_numpy()
@@ -141,6 +142,12 @@ def values_of(series: nw.Series[Any]) -> Array:
     if dtype in (nw.Boolean, nw.Date, nw.Datetime, nw.Duration, nw.Unknown):
         return series.to_numpy()
     return _objects(series)
+
+
+def _needs_exact(series: nw.Series[Any]) -> bool:
+    """Whether floats might not tell integers apart."""
+    whole = series.dtype.is_integer() and len(series) > 0
+    return whole and not _fits_floats(series.min(), series.max())
 
 
 def _fits_floats(low: Any, high: Any) -> bool:

@@ -240,10 +240,24 @@ def warn_of(columns: Sequence[Column], kinds: Sequence[str], unsure: list[str]) 
         said.append(f"{' '.join(gone)} {'They are' if len(gone) > 1 else 'It is'} ignored. {KEEP}")
     if lenient:
         said.append(f"{' '.join(lenient)} Non-numeric entries count as missing.")
+    merged = [repr(c.name) for c, kind in zip(columns, kinds) if kind == "number" and _merges(c)]
+    if merged:
+        said.append(
+            f"Integers above 2**53 are rounded, and some become equal, in column "
+            f"{', '.join(merged)}. Subtract a constant first, or pass text if they are names."
+        )
     if unsure:
         said.append(f"Ambiguous dates are read as follows: {' '.join(unsure)}")
     if said:
         warn(" ".join(said))
+
+
+def _merges(column: Column) -> bool:
+    """Whether different integers of a column are the same float."""
+    if column.exact is None or column.numbers is None:
+        return False
+    floats = column.numbers[~np.isnan(column.numbers)]
+    return len(np.unique(floats)) < len({*column.exact} - {None})
 
 
 def odd_entries(column: Column) -> Array:

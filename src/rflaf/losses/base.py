@@ -92,6 +92,10 @@ class Loss(ABC):
     def constant(self, target: Array, weights: Array) -> Float64:
         """The constant scores, C, with the lowest loss."""
 
+    def kinds(self, target: Array) -> NDArray[np.intp] | None:
+        """The number of each row's kind, where folds need their share of rare ones."""
+        return None
+
     def in_units(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """Output weights and intercept of the model, from the fitted ones."""
         return coef, intercept
@@ -101,10 +105,14 @@ class Loss(ABC):
         """Predictions from the model's scores."""
 
     def score(self, scores: Float64, target: Array, weights: Array) -> float:
-        """Quality of scores, at most 1: one minus their loss relative to the best constant's."""
+        """Quality of scores, at most 1: one minus their loss relative to the best constant's.
+
+        Targets that are constant have 1 if the scores are exact, and 0 otherwise.
+        """
         plain = np.broadcast_to(self.constant(target, weights), scores.shape)
         most = self.value(plain, target, weights)
-        return 1 - self.value(scores, target, weights) / most if most > 0 else 0.0
+        value = self.value(scores, target, weights)
+        return 1 - value / most if most > 0 else float(value <= most)
 
     def metrics(
         self, scores: Float64, target: Array, weights: Array

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from rflaf.distributions import (
@@ -19,6 +20,7 @@ from rflaf.distributions import (
 from rflaf.losses.base import Array, Float64, Loss
 from rflaf.losses.numbers import check_one_column, largest_size
 from rflaf.rows import Sample
+from rflaf.runtime.callers import warn
 
 _RATES = 1.5  # power of the distribution of rates
 _MOST_DOUBT = 2.0  # times a prediction: the deviation that doubts beyond the rows add
@@ -62,6 +64,8 @@ class Deviance(Loss):
         largest = float(largest_size(sample.y))
         if not largest > 0:
             raise ValueError(f"loss={self.name!r} needs positive targets. Got only zeros.")
+        if self.power < 2 and np.count_nonzero(sample.y) == 1:
+            warn(f"loss={self.name!r} has one positive target: its predictions may be far too low.")
         mean = largest * float(np.average(sample.y / largest, weights=sample.weights))
         whole = bool(np.all(sample.y == np.round(sample.y)))
         return replace(self, unit=mean if fit_intercept else 1.0, whole=whole)
@@ -71,8 +75,7 @@ class Deviance(Loss):
 
     def slopes(self, scores: Float64, target: Array) -> tuple[Float64, Float64]:
         score, power = scores[:, 0], self.power
-        with np.errstate(over="ignore"):
-            mean, rest = np.exp((2 - power) * score), target * np.exp((1 - power) * score)
+        mean, rest = _exp((2 - power) * score), target * _exp((1 - power) * score)
         if power == 1:
             value = mean - target + xlogy(target, target) - target * score
         elif power == 2:
@@ -83,13 +86,16 @@ class Deviance(Loss):
         return value, (mean - rest)[:, None]
 
     def curvature(self, scores: Float64, target: Array) -> Float64:
-        with np.errstate(over="ignore"):
-            mean = (2 - self.power) * np.exp((2 - self.power) * scores)
-            return mean + (self.power - 1) * target[:, None] * np.exp((1 - self.power) * scores)
+        mean = (2 - self.power) * _exp((2 - self.power) * scores)
+        return mean + (self.power - 1) * target[:, None] * _exp((1 - self.power) * scores)
 
     def constant(self, target: Array, weights: Array) -> Float64:
         mean = np.average(target, weights=weights, keepdims=True)
         return np.log(np.maximum(mean, _RAREST))
+
+    def kinds(self, target: Array) -> NDArray[np.intp] | None:
+        """Zeros and others."""
+        return (target > 0).astype(np.intp) if self.power < 2 else None
 
     def in_units(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         return coef, intercept + np.log(self.unit)
@@ -117,6 +123,11 @@ class Deviance(Loss):
 
     def export(self, graph: Any, scores: str) -> str:
         return str(graph.add("Exp", scores))
+
+
+def _exp(values: Array) -> Array:
+    """Finite: infinity times a target of zero would be NaN."""
+    return np.exp(np.minimum(values, 700.0))
 
 
 @final

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize
 from scipy.special import expit, softmax
 from sklearn.utils import column_or_1d
@@ -50,7 +51,8 @@ class Logistic(Loss):
     enough = 1e-5
 
     def check(self, y: Any) -> Array:
-        labels = column_or_1d(y, warn=True)
+        # scikit-learn would make floats of integers that may be missing, and merge large ones
+        labels = column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True)
         if labels.dtype.kind == "O" and any(c is None or is_pandas_na(c) or c != c for c in labels):
             raise ValueError("Input y contains missing classes (None or NaN).")
         # whoever has the rows says where a number is not finite
@@ -88,6 +90,9 @@ class Logistic(Loss):
                 "rows. Expected the same rows in every pass."
             )
         return codes, weights * by_class[codes]
+
+    def kinds(self, target: Array) -> NDArray[np.intp]:
+        return target
 
     def slopes(self, scores: Float64, target: Array) -> tuple[Float64, Float64]:
         if scores.shape[1] == 1:

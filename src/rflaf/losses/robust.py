@@ -50,6 +50,16 @@ class Robust(Numbers):
     def curvature(self, scores: Float64, target: Array) -> Float64:
         return 1 / np.maximum(np.abs(scores - target), self.width)
 
+    def score(self, scores: Float64, target: Array, weights: Array) -> float:
+        """D² of the loss itself: the parabola is for steps."""
+        level = np.broadcast_to((1 + self.tilt) / 2, target.shape[1:])
+        ordered = np.reshape(self.predict(scores), target.shape)
+        parts = [
+            d2_pinball_score(target[:, k], ordered[:, k], sample_weight=weights, alpha=level[k])
+            for k in range(len(level))
+        ]
+        return float(np.mean(parts))
+
     def constant(self, target: Array, weights: Array) -> Float64:
         tilt = np.broadcast_to(self.tilt, target.shape[1:])
         share = weights / weights.sum()
@@ -109,6 +119,9 @@ class Huber(Robust):
 
     name = "huber"
     width = 0.3
+
+    def score(self, scores: Float64, target: Array, weights: Array) -> float:
+        return Numbers.score(self, scores, target, weights)  # the parabola is part of this loss
 
 
 @final

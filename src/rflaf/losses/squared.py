@@ -64,4 +64,4 @@ class SquaredError(Numbers):
         spread = np.average((target - mean) ** 2, axis=0, weights=weights)
         error = np.average((scores - target) ** 2, axis=0, weights=weights)
         varies = spread > 0
-        return float(np.mean(np.where(varies, 1 - error / np.where(varies, spread, 1), 0)))
+        return float(np.mean(np.where(varies, 1 - error / np.where(varies, spread, 1), error == 0)))
