@@ -79,11 +79,13 @@ def test_rows_by_part_are_all_rows(rng):
     z, cuts, widths = _cut(rng, depth=3)
     at = shares(cuts, widths, z)
     total = np.zeros(len(z))
-    for part, rows, share in by_part(at):
+    weights = rng.uniform(0.5, 2, len(z))
+    parts = by_part(at, weights, 8)
+    for rows, root in zip(*(np.split(each, parts.ends[:-1]) for each in (parts.rows, parts.root))):
         assert len(set(rows)) == len(rows)
-        assert 0 <= part < 8
-        total[rows] += share
-    assert np.allclose(total, 1)
+        total[rows] += root**2
+    assert len(parts.ends) == 8
+    assert np.allclose(total, weights)
 
 
 def test_a_part_has_the_ridge_solution_of_what_is_left(rough, monkeypatch):

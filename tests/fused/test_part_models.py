@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rflaf import fused
 from rflaf.bases import RBF, Fixed
-from rflaf.fused import PartModels, part_scores, part_slopes, reference
+from rflaf.fused import PartModels, PartRows, fit_parts, part_scores, part_slopes, reference
 from rflaf.runtime.threads import at_most
 
 
@@ -103,3 +103,28 @@ def test_arrays_that_cannot_be_written_compile_nothing_new(rng):
         array.flags.writeable = False
     part_scores(PartModels(*(np.asfortranarray(each) for each in partitions)), sigma, z)
     assert len(score_rows.signatures) == before
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(st.lists(st.integers(0, 25), min_size=1, max_size=5), st.integers(1, 3), st.integers(1, 12))
+@settings(max_examples=25, deadline=None)
+def test_ridge_solutions_of_parts(dtype, sizes, outputs, width):
+    """Parts without rows, with fewer rows than features, and with more."""
+    rng = np.random.default_rng(sum(sizes))
+    phi, target = rng.standard_normal((30, width)).astype(dtype), rng.standard_normal((30, outputs))
+    rows = rng.integers(0, 30, sum(sizes))
+    parts = PartRows(rows, rng.uniform(0.1, 1, len(rows)), np.cumsum(sizes))
+    penalties = np.array([1.0, 0.03])
+    found = fit_parts(parts, phi, target, penalties)
+    np.testing.assert_allclose(
+        found, reference.fit_parts(parts, phi, target, penalties), rtol=1e-6, atol=1e-6
+    )
+
+
+def test_parts_without_a_solution_are_zero(rng):
+    phi, target = rng.standard_normal((20, 4)), rng.standard_normal((20, 1))
+    phi[0] = np.inf
+    parts = PartRows(np.arange(20), np.ones(20), np.array([10, 20]))
+    found = fit_parts(parts, phi, target, np.array([0.1]))
+    assert np.all(found[0] == 0)
+    assert np.all(found[1] != 0)

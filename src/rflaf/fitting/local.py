@@ -9,7 +9,7 @@ penalty and the part that this has in the scores, which may be none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -163,14 +163,12 @@ def shares(cuts: Array, widths: Array, z: Array) -> Shares:
     return Shares(rows, node - len(cuts), share)
 
 
-def by_part(at: Shares) -> Iterator[tuple[int, Array, Array]]:
-    """Each part, the rows that belong to it, and their shares."""
+def by_part(at: Shares, weights: Array, count: int) -> fused.PartRows:
+    """The rows of each of the `count` parts, weighted by their shares, for `fused.fit_parts`."""
     order = np.argsort(at.parts, kind="stable")
-    parts = at.parts[order]
-    ends = np.flatnonzero(np.append(np.diff(parts) != 0, True)) + 1
-    for start, end in zip(np.append(0, ends[:-1]), ends):
-        some = order[start:end]
-        yield int(parts[start]), at.rows[some], at.share[some]
+    ends = np.searchsorted(at.parts[order], np.arange(count), "right")
+    rows = at.rows[order]
+    return fused.PartRows(rows, np.sqrt(weights[rows] * at.share[order]), ends)
 
 
 def _hand_over(place: Array) -> Array:

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
 
-from rflaf import rules
+from rflaf import fused, rules
 from rflaf.fitting.directions import draw_candidates, in_cells, most_telling
 from rflaf.fitting.local import Local, by_part, cut_rows, joined, shares
 from rflaf.fitting.members import Member, teams_of
@@ -338,23 +337,10 @@ class _Rows:
         at = shares(cuts, widths, z)
         phi = features(self.layer.sigma, z, float(self.intercept))
         squares = np.einsum("nm,nm->n", phi, phi, dtype=np.float64) - self.intercept
-        unit = np.sqrt(np.average(squares, weights=self.own_weights))
-        unit = unit if unit > 0 else 1.0
-        count, width, outputs = len(cuts) + 1, phi.shape[1], self.left.shape[1]
+        square = float(np.average(squares, weights=self.own_weights))
+        count = len(cuts) + 1
         row = self.weights.sum() / (count * size)  # what a row counts for, or a little more
-        coef = np.zeros((count, len(penalties) * outputs, width))
-        for part, rows, share in by_part(at):
-            root = np.sqrt(self.weights[rows] * share)[:, None]
-            shared, target = phi[rows] * (root / unit), root * self.left[rows]
-            few = len(rows) < width  # then the solution is a combination of the rows
-            gram = blas.dsyrk(1.0, shared if few else shared.T)
-            right = target if few else shared.T @ target
-            diagonal = np.arange(len(gram))
-            for k, alpha in enumerate(penalties):
-                penalised = gram.copy(order="F")
-                penalised[diagonal, diagonal] += alpha * row
-                _, own, failed = lapack.dposv(penalised, right, overwrite_a=True)
-                if not failed and np.isfinite(own).all():  # or the part adds nothing
-                    own = shared.T @ own if few else own
-                    coef[part, k * outputs : (k + 1) * outputs] = own.T / unit
+        alphas = np.array(penalties) * row * (square if square > 0 else 1.0)
+        parts = by_part(at, self.weights, count)
+        coef = fused.fit_parts(parts, phi, self.left, alphas).reshape(count, -1, phi.shape[1])
         return columns, cuts, widths, coef

@@ -17,7 +17,7 @@ from rflaf.fused.gradients import (
     tables_frame,
 )
 from rflaf.fused.held_out import Gradients, HeldOut, HeldOutRows
-from rflaf.fused.part_models import PartModels, part_scores, part_slopes
+from rflaf.fused.part_models import PartModels, PartRows, fit_parts, part_scores, part_slopes
 from rflaf.fused.powers import adjoint_powers, evaluate_powers
 from rflaf.fused.products import interpolated, quotients, slopes, times
 from rflaf.fused.spline_sums import combine_splines, spline_gradients
@@ -43,6 +43,7 @@ __all__ = [
     "HeldOutRows",
     "Layout",
     "PartModels",
+    "PartRows",
     "Readout",
     "Sigma",
     "Table",
@@ -58,6 +59,7 @@ __all__ = [
     "combine_splines",
     "compile_activation",
     "evaluate_powers",
+    "fit_parts",
     "for_each",
     "interpolated",
     "part_scores",

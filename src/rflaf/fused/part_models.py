@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rflaf.fused.blas import addresses
 from rflaf.fused.chunks import flat, for_all_rows, for_each, split_rows
 from rflaf.fused.cpu import apply, slope
 from rflaf.fused.table import Array, Float64, Sigma, Table
@@ -28,6 +29,28 @@ class PartModels(NamedTuple):
     cuts: Float64
     widths: Float64
     coef: Array
+
+
+class PartRows(NamedTuple):
+    """The rows of parts one after the other, the roots of their weights, and where parts end."""
+
+    rows: Array
+    root: Float64
+    ends: Array
+
+
+def fit_parts(parts: PartRows, phi: Array, target: Float64, penalties: Float64) -> Float64:
+    """Ridge solutions, parts × penalties × C × w, for features of n × w and targets of n × C.
+
+    They are zero where rounding leaves none.
+    """
+    from rflaf.fused.jit_part_fits import fit_parts as loop
+
+    shape = len(parts.ends), len(penalties), target.shape[1], phi.shape[1]
+    out = np.zeros(shape)
+    given = flat(phi), shape[3], flat(np.ascontiguousarray(target)), shape[2]
+    loop(addresses(np.dtype(np.float64)), *given, *parts, penalties, out.ravel())
+    return out
 
 
 def part_scores(partitions: PartModels, sigma: Sigma, z: Array) -> Float64:

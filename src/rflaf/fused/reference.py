@@ -19,7 +19,7 @@ from rflaf.fused.table import Array, Float64, Sigma
 if TYPE_CHECKING:
     from rflaf.fused.binned import Bins
     from rflaf.fused.gradients import Tables
-    from rflaf.fused.part_models import PartModels
+    from rflaf.fused.part_models import PartModels, PartRows
     from rflaf.fused.products import Loss
 
 
@@ -255,6 +255,18 @@ def part_scores(partitions: PartModels, sigma: Sigma, z: Array) -> Float64:
     share = np.prod(_sides(partitions, z)[0], axis=0)
     scores = np.einsum("ntp,ntm,tpcm->nc", share, phi, v[..., :-1], optimize=True)
     return np.asarray(scores + np.einsum("ntp,tpc->nc", share, v[..., -1]))
+
+
+def fit_parts(parts: PartRows, phi: Array, target: Float64, penalties: Float64) -> Float64:
+    """Ridge solutions of each part for each penalty, parts × penalties × C × w."""
+    found = np.zeros((len(parts.ends), len(penalties), target.shape[1], phi.shape[1]))
+    for part, end in enumerate(parts.ends):
+        at = slice(parts.ends[part - 1] if part else 0, end)
+        shared, y = (parts.root[at, None] * each[parts.rows[at]] for each in (phi, target))
+        for k, alpha in enumerate(penalties):
+            gram = shared.T.astype(np.float64) @ shared + alpha * np.eye(phi.shape[1])
+            found[part, k] = np.linalg.solve(gram, shared.T @ y).T
+    return found
 
 
 def part_slopes(
