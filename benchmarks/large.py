@@ -1,4 +1,4 @@
-"""Tables of many rows, none left out: python benchmarks/large.py [NAME ...]
+"""Tables of many rows, none left out: python benchmarks/large.py [NAME ...] [--models rflaf,...]
 
 Read from $RFLAF_DATA, but for `smooth` and `jumps`: a million rows of known functions with noise.
 Peers are LightGBM (3,000 trees, rate 0.05, 63 leaves, early stopping on a tenth) and CatBoost with
@@ -10,6 +10,7 @@ written after each table.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -88,11 +89,11 @@ def _few(train: Any) -> tuple[Any, Any]:
     return some.drop(columns="target"), some["target"]
 
 
-def main(names: list[str]) -> None:
+def main(names: list[str], labels: list[str]) -> None:
     """Each in a process of its own, so that its memory is its own."""
     for name in names or NAMES:
         rows = []
-        for label in MODELS:
+        for label in labels:
             done = subprocess.run(
                 [sys.executable, __file__, "--one", name, label], capture_output=True, text=True
             )
@@ -110,4 +111,8 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
         print(json.dumps(one(*sys.argv[2:])))
     else:
-        main(sys.argv[1:])
+        parser = argparse.ArgumentParser(description=__doc__)
+        parser.add_argument("names", nargs="*", help=f"of {', '.join(NAMES)}; default: all")
+        parser.add_argument("--models", default=",".join(MODELS), help="separated by commas")
+        options = parser.parse_args()
+        main(options.names, options.models.split(","))

@@ -96,7 +96,7 @@ PARTS = {
         "tabular",
     },
     "kernels": {"activation", "bases", "theory"},
-    "losses": {"distributions", "rows", "rules", "runtime"},
+    "losses": {"distributions", "rows", "rules"},
     "graphs": {"arrays"},
     "nn": {"activation", "arrays", "bases", "fused", "graphs", "paper", "runtime"},
     "onnx": {

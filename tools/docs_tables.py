@@ -51,7 +51,8 @@ def measured_on(name: str) -> str:
     when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
     commits = ", ".join(sorted({row["commit"] for row in rows if row.get("commit")}))
     version = f"rflaf {machine['rflaf']}" + (f" (commit {commits})" if commits else "")
-    changed = {row.get("code") for row in rows} != {code(name)}
+    own = [row for row in rows if row.get("model", OWN[0]) in OWN]  # peers do not run our code
+    changed = {row.get("code") for row in own} != {code(name)}
     return (
         f"Measured {when} with {version} on {machine['cores']} cores of {machine['processor']}."
         + " The code that it measures has changed since." * changed
@@ -302,7 +303,10 @@ def recovery() -> str:
     return markdown(["method", *FUNCTIONS], rows)
 
 
-FIGURES = ("attacks", "estimators", "fit", "fused", "load", "nn", "theory", "trust", "wide")
+OWN = "rflaf", "without local models"
+FIGURES = (
+    *("attacks", "effort", "estimators", "fit", "fused", "load", "nn", "theory", "trust", "wide"),
+)
 TABLES = {
     **{name: partial(paper_table, name) for name in TITLES},
     "reproduction_summary": reproduction_summary,

@@ -23,7 +23,7 @@ LEARNABLE_ROWS = (
 )
 FEWEST_FOLDED = 20  # rows; with fewer none are held out. benchmarks/few.py
 HELD_OUT_ROWS = 100  # of a single member at least, or a third of all;
-HELD_OUT_RARE = 5  # of these of another class than the most frequent one, or events of counts
+HELD_OUT_RARE = 5  # of these not of the most frequent class, or events of counts, if rare
 DEALT_ROWS = 20  # of a class in a fold: rows of rarer ones are dealt out to the folds
 
 # Forms of the inputs
@@ -99,7 +99,7 @@ LOCAL_COLUMNS = 1000  # with more of them, cuts are along features alone
 LOCAL_COMPARED = 5000  # rows that directions are compared on, at most
 LOCAL_OVERLAP = 0.1  # of the rows of a part have a share in both of its halves
 LOCAL_PENALTIES = (1.0, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4)  # times the weight of a row
-LOCAL_STEP = 4.0  # of the scores of a row at most, unless the loss is quadratic
+LOCAL_STEP = 4.0  # residual of a row in a round at most, unless the loss is quadratic
 LOCAL_STRENGTHS = (0.1, 0.2, 0.35, 0.5)  # that rows held out choose from
 LOCAL_GAIN = 0.998  # times the loss before a round, at most, or it is left out
 LOCAL_NUMBERS = 1 << 23  # output weights of a team at most; four times as many while learning

@@ -12,7 +12,7 @@ from rflaf.fitting.layers import learn_layers
 from rflaf.fitting.solving import solve_members
 from rflaf.inputs.forms import Binned, WithRanks
 from rflaf.inputs.target_means import Coded
-from rflaf.losses import Logistic, SquaredError
+from rflaf.losses import Logistic, Poisson, SquaredError
 from rflaf.rows.sample import fold_keys
 from rflaf.runtime.threads import use_threads
 from tests.fitting.conftest import rows_of, same_layer, task_of
@@ -272,3 +272,20 @@ def test_the_score_is_that_of_new_patients(make, seed):
     score = model.fit(X, y).oof_score_
     assert score == pytest.approx(model.score(known_X, known_y), abs=0.06)
     assert score > model.score(new_X, new_y) + 0.08
+
+
+def test_folds_of_rare_events_are_as_honest(rows, monkeypatch):
+    """Targets of a fold are doubled, so that the same ones are events."""
+    monkeypatch.setattr(rules, "DEALT_ROWS", 20)
+    x, y = rows
+    y = np.where(y > np.quantile(y, 0.97), np.round(y), 0.0)
+    task = task_of(rows_of(x, y), SETTINGS, Poisson())
+    assert task.folds.dealt is not None
+    spoilt = np.where(task.fold == 0, 2 * y, y)
+    other = task_of(rows_of(x, spoilt), SETTINGS, Poisson(), like=task.loss)
+    np.testing.assert_array_equal(task.fold, other.fold)
+    choices = [Choice(WithRanks, "diagonal")]
+    with use_threads(1):
+        one, two = learn_layers(task, choices), learn_layers(other, choices)
+    same_layer(one[0], two[0])
+    assert one[1].activation.coefficients.tobytes() != two[1].activation.coefficients.tobytes()

@@ -14,7 +14,7 @@ from rflaf.fitting import FitSettings, budget, fit, solving
 from rflaf.fitting.folds import plan_folds, resolve
 from rflaf.fitting.solving import solve_members
 from rflaf.inputs.forms import WithRanks
-from rflaf.losses import Logistic, SquaredError
+from rflaf.losses import Logistic, Poisson, SquaredError
 from rflaf.runtime import threads
 from tests.fitting.conftest import bits_of, rows_of, same_layer, sample_of
 
@@ -85,6 +85,41 @@ def test_one_member_keeps_rows_aside(rng, n, share):
     assert folds.single
     assert folds.of_member == [1]
     assert np.mean(folds(sample.keys) == 1) == pytest.approx(share, abs=1 / n)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_rare_events_are_in_every_fold_and_outside_of_it(rng, count, copies):
+    """Copies of a row have one key: the rarest of them counts."""
+    x, y = rng.standard_normal((600, 2)), np.zeros(600)
+    y[rng.choice(600, 7, replace=False)] = 2.0
+    x, y = np.tile(x, (copies, 1)), np.concatenate([np.zeros(600 * (copies - 1)), y])
+    sample = replace(sample_of(x, y, 3), keys=np.tile(sample_of(x[:600], y[:600], 3).keys, copies))
+    folds = plan_folds(sample, replace(SETTINGS, n_members=count), Poisson())
+    fold = folds(sample.keys)
+    for member in folds.of_member:
+        assert 2 <= np.count_nonzero(y[fold == member]) <= 3
+    assert set(fold) == set(range(max(count, 2)))
+
+
+def test_an_only_event_is_in_nobodys_fold_and_an_only_class_in_one(rng):
+    x, only = rng.standard_normal((300, 2)), np.arange(300) == 5
+    for loss, members in ((Poisson(), 0), (Logistic(), 1)):
+        sample = replace(sample_of(x, only, 3), y=only.astype(int))
+        folds = plan_folds(sample, replace(SETTINGS, n_members=3), loss)
+        assert np.isin(folds(sample.keys[only]), folds.of_member).sum() == members
+
+
+def test_zeros_that_are_rare_are_not_dealt_out(rng):
+    y = np.append(np.zeros(3), np.ones(297))
+    sample = sample_of(rng.standard_normal((300, 2)), y, 3)
+    assert plan_folds(sample, replace(SETTINGS, n_members=1), Poisson()).dealt is None
+
+
+def test_every_class_has_one_row(rng):
+    sample = replace(sample_of(rng.standard_normal((30, 2)), np.zeros(30), 3), y=np.arange(30))
+    folds = plan_folds(sample, replace(SETTINGS, n_members=3), Logistic())
+    assert (np.bincount(folds(sample.keys)) == 10).all()
 
 
 def test_few_rows_have_one_member_that_sees_them_all(rng):

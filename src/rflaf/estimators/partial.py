@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, is_dataclass
 from typing import Any
 
-import numpy as np
-
 from rflaf.fitting import Fit
 
 # Parameters that later rows cannot change
@@ -43,12 +41,14 @@ def _kept(estimator: Any) -> dict[str, str]:
 
 def _as_text(value: Any) -> str:
     """The value of a parameter, equal for lists, tuples and arrays of equal entries."""
-    if isinstance(value, (np.ndarray, np.generic)):
+    if hasattr(value, "tolist"):  # arrays of some library
         value = value.tolist()
     if isinstance(value, dict):
         entries = sorted(f"{_as_text(key)}: {_as_text(each)}" for key, each in value.items())
         return f"{{{', '.join(entries)}}}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_as_text, value))}]"
+    if isinstance(value, int) and abs(value) < 2**53:
+        value = float(value)
     plain = isinstance(value, (str, int, float, type(None))) or is_dataclass(value)
     return repr(value) if plain else type(value).__name__

@@ -38,6 +38,7 @@ from rflaf.fitting.trials import choose_forms
 from rflaf.losses import Gamma, Loss
 from rflaf.rows import ArrayRows, InUnits, Rows, Sample
 from rflaf.rows.sample import some_of
+from rflaf.runtime.callers import warn
 from rflaf.runtime.threads import use_threads
 from rflaf.solvers.features import as_array
 
@@ -157,6 +158,8 @@ def fit(rows: Rows, loss: Loss, settings: FitSettings) -> Fit:
     """
     rows, given, task = _open(rows, loss, settings)
     loss, settings, sample = task.loss, task.settings, task.sample
+    if doubts := loss.doubts(sample.y):
+        warn(doubts)
     signs = wanted_signs(settings, sample, loss)
     with use_threads(settings.n_jobs):
         learned = _learn(rows, given, task)

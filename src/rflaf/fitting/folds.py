@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from rflaf.solvers.features import as_array
 
 _COUNTED = 100  # rows up to which equal ones count once
 _COPIES = 2  # rows of a key, on average, up to which these are copies and not groups
+_NOBODY = 1 << 30  # a fold that no member has
 _MOST_HELD_OUT = 200_000  # rows that choose when conjugate gradients stop
 
 
@@ -129,7 +129,7 @@ def _distinct_rows(sample: Sample) -> int:
 def plan_folds(sample: Sample, settings: FitSettings, loss: Loss) -> Folds:
     """Folds for as many members as there are to be; rows of one key have one fold."""
     n, members = len(sample.weights), settings.members
-    keys, first, sizes = np.unique(sample.keys, return_index=True, return_counts=True)
+    keys, sizes = np.unique(sample.keys, return_counts=True)
     grouped = len(keys) < n
     if grouped and len(keys) < 2:
         raise ValueError(
@@ -152,7 +152,7 @@ def plan_folds(sample: Sample, settings: FitSettings, loss: Loss) -> Folds:
             folds = Folds(fold_cuts(sample.keys, shares), list(range(members)))
     else:
         share = max(settings.validation_fraction, min(1 / 3, rules.HELD_OUT_ROWS / n))
-        if kinds is not None:  # a few rows of the rarer kind are needed to choose by
+        if kinds is not None:  # a few rows of the rarer kinds are needed to choose by
             rare = n - np.bincount(kinds).max()
             share = max(share, min(1 / 3, rules.HELD_OUT_RARE / max(rare, 1)))
         if settings.uses_cg:
@@ -165,33 +165,35 @@ def plan_folds(sample: Sample, settings: FitSettings, loss: Loss) -> Folds:
             folds = Folds(fold_cuts(sample.keys, shares), [1])
     if kinds is None or n > _COPIES * len(keys):
         return folds
-    return _deal_rare(folds, keys, kinds[first], shares)
+    return _deal_rare(folds, sample.keys, kinds, shares[-1], loss.needs_all_kinds)
 
 
-def _deal_rare(folds: Folds, keys: Keys, kinds: NDArray[Any], shares: list[float]) -> Folds:
+def _deal_rare(
+    folds: Folds, keys: Keys, kinds: NDArray[np.intp], share: float, needs_all: bool
+) -> Folds:
     """Folds that have their share of rows of rare kinds, which come by chance otherwise.
 
     A member whose rows have none of them knows nothing of these, and a fold without any cannot
-    judge. A row that is the only one of its kind is in no member's fold.
+    judge. Copies of a row have one key, and the kind of the rarest of them.
     """
     counts = np.bincount(kinds)
-    rare = np.flatnonzero((counts > 0) & (counts * min(shares) < rules.DEALT_ROWS))
-    if not len(rare):
-        return folds
-    of_key = np.full(len(keys), -1)
-    of_member, before = np.array(folds.of_member), 0
-    for kind in rare:
-        own = np.flatnonzero(kinds == kind)  # keys are random, and so is their order
+    order = np.lexsort((counts[kinds], keys))
+    keys, first = np.unique(keys[order], return_index=True)
+    of_key = kinds[order][first]
+    fold, of_member = np.full(len(keys), -1), np.array(folds.of_member)
+    for kind in np.flatnonzero((counts > 0) & (counts * share < rules.DEALT_ROWS)):
+        own = np.flatnonzero(of_key == kind)  # keys are random, and so is their order
         count, place = len(own), np.arange(len(own))
         if count == 1:
-            of_key[own] = len(shares)
+            if needs_all:  # of every member: it is in no one's fold
+                fold[own] = _NOBODY
         elif folds.single:
-            of_key[own] = place < np.clip(round(shares[1] * count), 1, count - 1)
+            fold[own] = place < np.clip(round(share * count), 1, count - 1)
         else:
-            of_key[own] = of_member[(place + before) % len(of_member)]
-        before += count
-    at = np.flatnonzero(of_key >= 0)
-    return replace(folds, dealt_keys=keys[at], dealt=of_key[at])
+            fold[own] = of_member[(place + kind) % len(of_member)]
+    at = np.flatnonzero(fold >= 0)
+    found = replace(folds, dealt_keys=keys[at], dealt=fold[at])
+    return found if len(at) and np.isin(of_member, found(keys)).all() else folds
 
 
 def even_folds(sizes: NDArray[np.intp], count: int) -> NDArray[np.intp]:

@@ -277,9 +277,9 @@ class _Rows:
         with np.errstate(over="ignore", invalid="ignore"):
             response, bend = self._loss.quadratic_model(self.scores, self.y, self._flattest)
             left, weights = response - self.scores, self.own_weights * bend
-        if not self._loss.quadratic:  # far from its scores the model of a rare event is none
-            far = np.maximum(np.abs(left).max(axis=1) / rules.LOCAL_STEP, 1)
-            left, weights = left / far[:, None], weights * far
+            if not self._loss.quadratic:  # far from its scores the model of a rare event is none
+                far = np.maximum(np.abs(left).max(axis=1) / rules.LOCAL_STEP, 1)
+                left, weights = left / far[:, None], weights * far
         usable = np.isfinite(left).all(axis=1) & np.isfinite(weights)  # scores may be extreme
         return np.where(usable[:, None], left, 0.0), np.where(usable, weights, 0.0)
 

@@ -107,7 +107,8 @@ def _kind_of_numbers(column: Column, numbers: Array) -> str:
     if is_id_name(column.name) and len(there) > FEW_LEVELS:
         with np.errstate(invalid="ignore"):  # of infinity
             whole = bool(np.all(there == np.round(there)))
-        different = set(there.tolist()) if column.exact is None else {*column.exact} - {None}
+        values = there if column.exact is None else column.exact[~np.isnan(numbers)]
+        different = set(values.tolist())
         if whole and len(different) >= _ALL_DIFFERENT * len(there):
             return "id"
     return "number"
@@ -256,8 +257,8 @@ def _merges(column: Column) -> bool:
     """Whether different integers of a column are the same float."""
     if column.exact is None or column.numbers is None:
         return False
-    floats = column.numbers[~np.isnan(column.numbers)]
-    return len(np.unique(floats)) < len({*column.exact} - {None})
+    there = ~np.isnan(column.numbers)
+    return len(np.unique(column.numbers[there])) < len({*column.exact[there].tolist()})
 
 
 def odd_entries(column: Column) -> Array:

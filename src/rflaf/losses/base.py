@@ -47,6 +47,7 @@ class Loss(ABC):
     quadratic: ClassVar[bool] = False  # one Newton step from anywhere is the solution
     enough: ClassVar[float] = -np.inf  # mean loss below which nothing is left to gain
     reach: ClassVar[float] = 0.0  # beyond the fit's rows, in ranges of their scores
+    needs_all_kinds: ClassVar[bool] = False  # of rows: without some nothing can be fitted
     single: bool = True  # whether a prediction is one number, or label, per row
 
     @abstractmethod
@@ -94,6 +95,10 @@ class Loss(ABC):
 
     def kinds(self, target: Array) -> NDArray[np.intp] | None:
         """The number of each row's kind, where folds need their share of rare ones."""
+        return None
+
+    def doubts(self, target: Array) -> str | None:
+        """A warning about the targets of all rows."""
         return None
 
     def in_units(self, coef: Array, intercept: Array) -> tuple[Array, Array]:

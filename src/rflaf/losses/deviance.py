@@ -20,7 +20,6 @@ from rflaf.distributions import (
 from rflaf.losses.base import Array, Float64, Loss
 from rflaf.losses.numbers import check_one_column, largest_size
 from rflaf.rows import Sample
-from rflaf.runtime.callers import warn
 
 _RATES = 1.5  # power of the distribution of rates
 _MOST_DOUBT = 2.0  # times a prediction: the deviation that doubts beyond the rows add
@@ -46,6 +45,7 @@ class Deviance(Loss):
     power: float = field(default=1.0, init=False)
 
     lowest = 0.0
+    needs_all_kinds = True
     outputs = 1
 
     def check(self, y: Any) -> Array:
@@ -64,8 +64,6 @@ class Deviance(Loss):
         largest = float(largest_size(sample.y))
         if not largest > 0:
             raise ValueError(f"loss={self.name!r} needs positive targets. Got only zeros.")
-        if self.power < 2 and np.count_nonzero(sample.y) == 1:
-            warn(f"loss={self.name!r} has one positive target: its predictions may be far too low.")
         mean = largest * float(np.average(sample.y / largest, weights=sample.weights))
         whole = bool(np.all(sample.y == np.round(sample.y)))
         return replace(self, unit=mean if fit_intercept else 1.0, whole=whole)
@@ -94,8 +92,18 @@ class Deviance(Loss):
         return np.log(np.maximum(mean, _RAREST))
 
     def kinds(self, target: Array) -> NDArray[np.intp] | None:
-        """Zeros and others."""
-        return (target > 0).astype(np.intp) if self.power < 2 else None
+        """Zeros and others, if these are rare."""
+        events = target > 0
+        return None if 2 * np.count_nonzero(events) > len(events) else events.astype(np.intp)
+
+    def doubts(self, target: Array) -> str | None:
+        if np.count_nonzero(target) > 1:
+            return None
+        return f"loss={self.name!r} has one positive target: its predictions may be far too low."
+
+    def score(self, scores: Float64, target: Array, weights: Array) -> float:
+        # zeros alone are no evidence: the best constant is as low as can be
+        return super().score(scores, target, weights) if target.any() else 0.0
 
     def in_units(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         return coef, intercept + np.log(self.unit)
