@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from rflaf import RFLAFRegressor
+from rflaf.fitting.local import shares
 from rflaf.solvers.features import project
 
 OUT = Path(__file__).parent.parent / "images" / "local.png"
@@ -23,11 +24,11 @@ def main() -> None:
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.9), layout="constrained")
     member = models[1].members_[0]
     local = member.local[0]
-    z = project(member.layer.inputs(grid), member.layer.components[:, local.columns.ravel()])
-    at = local.shares(z)
+    directions = np.hstack([member.layer.components, member.layer.axes])[:, local.columns[0]]
+    z = project(member.layer.inputs(grid), np.ascontiguousarray(directions))
+    at = shares(local.cuts[0], local.widths[0], z)
     share = np.zeros((len(grid), local.coef.shape[1]))
-    first = at.trees == 0
-    share[at.rows[first], at.parts[first]] = at.share[first]
+    share[at.rows, at.parts] = at.share
     colours = plt.get_cmap("tab20")(np.arange(share.shape[1]) % 20)[:, :3]
     pictures = [(share @ colours).reshape(201, 201, 3)]
     pictures += [model.predict(grid).reshape(201, 201) for model in models]
