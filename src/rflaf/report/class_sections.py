@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score, roc_curve
+from sklearn.metrics import confusion_matrix, roc_auc_score, roc_curve
 
 from rflaf.arrays import Array
 from rflaf.pages import Cell, Histogram, Line, Panel, Section, Subsection, TableView
@@ -78,10 +78,9 @@ def _roc(evidence: Evidence, classes: list[str]) -> Panel:
 
 def confusion_section(evidence: Evidence, classes: list[str]) -> Section:
     """Which classes are taken for which; for many classes the most common mistakes."""
-    count, chosen = len(classes), evidence.predicted.argmax(axis=1)
-    table = np.zeros((count, count), int)
-    np.add.at(table, (evidence.y, chosen), 1)
-    if count > _MOST_CLASSES:
+    chosen, every = evidence.predicted.argmax(axis=1), range(len(classes))
+    table = confusion_matrix(evidence.y, chosen, labels=every)
+    if len(classes) > _MOST_CLASSES:
         grid, note = _mistakes(table, classes), "The most common mistakes."
     else:
         grid = _matrix(table, classes)

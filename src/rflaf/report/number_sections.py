@@ -7,10 +7,10 @@ import numpy as np
 from rflaf.arrays import Array
 from rflaf.distributions import CountDistribution
 from rflaf.pages import Cell, Line, Panel, Section, Subsection, TableView
+from rflaf.pages.wording import evenly, figure
 from rflaf.report.evidence import Evidence
 from rflaf.report.rows_shown import shown_rows
 from rflaf.report.subject import Subject
-from rflaf.report.wording import evenly, figure
 
 Range = tuple[float, float]
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from rflaf.arrays import Array
 from rflaf.losses.deviance import Deviance
-from rflaf.pages import Bar, BarList, Section, Subsection
+from rflaf.pages import BarList, Section, Subsection
+from rflaf.pages.wording import figure
 from rflaf.report.evidence import Evidence
 from rflaf.report.subject import Subject
-from rflaf.report.wording import figure
 
 _WORST = 3  # rows of large errors
 _MOST_BARS = 8
@@ -62,13 +62,6 @@ def _bar_list(title: str, values: Array, names: list[str]) -> BarList:
     named = [(names[j], float(values[j])) for j in first.tolist()]
     if len(rest):
         named.append((f"{len(rest)} others", float(values[rest].sum())))
-    low = min(0.0, *(value for _, value in named))
-    high = max(0.0, *(value for _, value in named))
-    width = high - low or 1.0
-    zero = -low / width
-    bars = []
-    for name, value in named:
-        end = (value - low) / width
-        text = f"{'+' if value > 0 else ''}{figure(value)}"
-        bars.append(Bar(name, min(zero, end), max(zero, end), text))
-    return BarList(title, tuple(bars), zero)
+    ends = min(0.0, *(value for _, value in named)), max(0.0, *(value for _, value in named))
+    texts = (f"{'+' if value > 0 else ''}{figure(value)}" for _, value in named)
+    return BarList.around(title, 0.0, ends, [(*pair, text) for pair, text in zip(named, texts)])

@@ -8,9 +8,9 @@ import numpy as np
 
 from rflaf.arrays import Array
 from rflaf.pages import Cell, TableView
+from rflaf.pages.wording import day_text, evenly
 from rflaf.report.evidence import Evidence
 from rflaf.report.given_rows import GivenColumn
-from rflaf.report.wording import day_text, evenly
 
 _MOST_ROWS = 15
 _MOST_COLUMNS = 8
@@ -27,14 +27,10 @@ def shown_rows(
 ) -> TableView:
     """The rows of the largest `badness`: cells of their own, then the columns in `order`."""
     worst = np.argsort(-badness, kind="stable")[:_MOST_ROWS].tolist()
-    labels = evidence.rows.labels
+    labels, places = evidence.rows.labels, evidence.at[worst].tolist()
     columns = [evidence.rows.column(j, names[j]) for j in order[:_MOST_COLUMNS]]
-    places = [int(evidence.at[i]) for i in worst]
-    entries = [_entries(column, places) for column in columns]
-    rows = [
-        (Cell(labels[at]), *cells(i), *(entry[k] for entry in entries))
-        for k, (i, at) in enumerate(zip(worst, places))
-    ]
+    entries = zip(*(_entries(column, places) for column in columns))
+    rows = [(Cell(labels[at]), *cells(i), *own) for i, at, own in zip(worst, places, entries)]
     names_shown = ("row", *header, *(column.name for column in columns))
     return TableView("Rows", names_shown, rows, right=True)
 
@@ -42,10 +38,7 @@ def shown_rows(
 def _entries(column: GivenColumn, places: list[int]) -> list[Cell]:
     values = column.values[places].tolist()
     if column.kind == "category":
-        return [Cell("" if value is None else _short(value)) for value in values]
+        short = (v if v is None or len(v) <= _LONGEST else f"{v[: _LONGEST - 1]}…" for v in values)
+        return [Cell(text or "") for text in short]
     texts = list(map(day_text, values)) if column.kind == "date" else evenly(values)
     return [Cell(text, value if text else None) for text, value in zip(texts, values)]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
