@@ -28,20 +28,18 @@ def run(spec: Spec) -> Record:
     """
     model = parse_model(spec.model)
     kind = "training" if model.published else model.family
-    work = {"training": _train, "estimator": _run_estimator, "recovery": _recover}[kind]
-    if kind != "recovery":
-        cached_load(spec.dataset, spec.protocol)  # not counted as time of the run
     start = time.perf_counter()
-    found = work(spec, model)
+    if kind == "recovery":
+        from rflaf.paper.recovery_runs import run_recovery
+
+        found = run_recovery(spec.dataset, model.part, spec.seed, quick=spec.rows is not None)
+    else:
+        data = part_of(cached_load(spec.dataset, spec.protocol), spec.rows)
+        start = time.perf_counter()  # reading the data is not counted
+        found = (_train if model.published else _run_estimator)(spec, model, data)
     seconds = time.perf_counter() - start
-    return {
-        "key": spec.key,
-        "spec": spec.to_dict(),
-        "kind": kind,
-        "seconds": seconds,
-        **found,  # a recovery has its own seconds, without those of reading the data
-        **stamp(),
-    }
+    known = {"key": spec.key, "spec": spec.to_dict(), "kind": kind, "seconds": seconds}
+    return {**known, **found, **stamp()}  # a recovery has its own seconds, without the reading
 
 
 @lru_cache(maxsize=1)
@@ -88,10 +86,9 @@ def protocol_of(spec: Spec, data: Split) -> Protocol:
     return replace(protocol, pairs=pairs and spec.protocol == "published")
 
 
-def _train(spec: Spec, model: Model) -> Record:
+def _train(spec: Spec, model: Model, data: Split) -> Record:
     from rflaf.paper.training import Data, train
 
-    data = part_of(cached_load(spec.dataset, spec.protocol), spec.rows)
     network = build(spec, data)
     arrays = Data(data.X_train, data.y_train, data.X_test, data.y_test)
     result = train(network, arrays, protocol_of(spec, data), seed=spec.seed)
@@ -107,17 +104,10 @@ def _train(spec: Spec, model: Model) -> Record:
     return record
 
 
-def _recover(spec: Spec, model: Model) -> Record:
-    from rflaf.paper.recovery_runs import run_recovery
-
-    return run_recovery(spec.dataset, model.part, spec.seed, quick=spec.rows is not None)
-
-
-def _run_estimator(spec: Spec, model: Model) -> Record:
+def _run_estimator(spec: Spec, model: Model, data: Split) -> Record:
     from rflaf.bases import Fixed
     from rflaf.estimators import RFLAFClassifier, RFLAFRegressor
 
-    data = part_of(cached_load(spec.dataset, spec.protocol), spec.rows)
     settings: dict[str, dict[str, Any]] = {
         "": {},
         "no-metric": {"metric": "none"},
