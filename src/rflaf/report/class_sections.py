@@ -10,7 +10,7 @@ from sklearn.metrics import confusion_matrix, roc_auc_score, roc_curve
 from rflaf.arrays import Array
 from rflaf.pages import Cell, Histogram, Line, Panel, Section, Subsection, TableView
 from rflaf.report.evidence import Evidence
-from rflaf.report.rows_shown import shown_rows
+from rflaf.report.reasons import shown_rows
 
 _BINS = 10
 _CURVES = 6  # classes with a ROC curve of their own

@@ -9,7 +9,7 @@ from rflaf.distributions import CountDistribution
 from rflaf.pages import Cell, Line, Panel, Section, Subsection, TableView
 from rflaf.pages.wording import evenly, figure
 from rflaf.report.evidence import Evidence
-from rflaf.report.rows_shown import shown_rows
+from rflaf.report.reasons import shown_rows
 from rflaf.report.subject import Subject
 
 Range = tuple[float, float]
