@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rflaf.pages.wording import listed
-from rflaf.paper.curves import datasets_in, mean_of
+from rflaf.paper.curves import by_model, datasets_in, mean_of, under
 from rflaf.paper.formats import show
 from rflaf.paper.printed import DATASETS
-from rflaf.paper.protocols import PROTOCOL_NAMES
 from rflaf.paper.records import Record
 from rflaf.paper.specs import ESTIMATORS, parse_model
 from rflaf.paper.tables import NOT_AVAILABLE, Row, is_full_size, make_table
@@ -89,8 +88,9 @@ def _best(records: Sequence[Record], rows: Sequence[Row], dataset: str) -> list[
         return []
     best = min(theirs, key=lambda name: means[name])
     numbers = {row.model: row.numbers["corrected"] for row in rows if row.model in means}
+    runs = by_model(records, dataset)
     texts = {
-        model: show(numbers[model], "test_loss") + _seconds(records, dataset, model)
+        model: show(numbers[model], "test_loss") + _seconds(under(runs[model], "corrected"))
         for model in (best, *ours)
     }
     return [
@@ -100,17 +100,9 @@ def _best(records: Sequence[Record], rows: Sequence[Row], dataset: str) -> list[
     ]
 
 
-def _seconds(records: Iterable[Record], dataset: str, model: str) -> str:
+def _seconds(runs: Iterable[Record]) -> str:
     """Of training alone, mean over seeds."""
-    mean = mean_of(
-        training_seconds(record)
-        for record in records
-        if record["spec"]["dataset"] == dataset
-        and record["spec"]["model"] == model
-        and record["spec"]["protocol"] == PROTOCOL_NAMES[1]
-        and record["kind"] != "timing"
-        and is_full_size(record)
-    )
+    mean = mean_of(map(training_seconds, runs))
     return "" if mean is None else f" in {mean:.3g} s"
 
 
