@@ -39,8 +39,8 @@ def effects_of(
     subject: Subject, evidence: Evidence, columns: list[int], names: list[str]
 ) -> list[Effect]:
     """Partial dependence on these columns; those with fewer than two values are left out."""
-    shown = [(j, _values(evidence.rows.column(j, names[j]))) for j in columns]
-    asked = {j: values for j, values in shown if values is not None}
+    given = {j: evidence.rows.column(j, names[j]) for j in columns}
+    asked = {j: values for j, column in given.items() if (values := _values(column))}
     rows = np.random.default_rng(0).permutation(evidence.rows.count)[:_ROWS]
     donors = {j: values[0] for j, values in asked.items()}
     effects = []
@@ -49,8 +49,7 @@ def effects_of(
         spread = None
         if counts is None and len(by_member):
             spread = np.std(by_member - by_member.mean(axis=1, keepdims=True), axis=0)
-        column = evidence.rows.column(j, names[j])
-        effects.append(Effect(column, at, mean, counts, others, spread))
+        effects.append(Effect(given[j], at, mean, counts, others, spread))
     return effects
 
 

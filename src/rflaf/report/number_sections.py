@@ -24,8 +24,7 @@ _MOST_TARGETS = 4
 def accuracy_section(evidence: Evidence, target: str) -> Section:
     """Predicted against actual, and what is left over."""
     count = evidence.y.shape[1]
-    rng = np.random.default_rng(0)
-    some = rng.permutation(len(evidence.y))[:_POINTS]
+    some = np.random.default_rng(0).permutation(len(evidence.y))[:_POINTS]
     subsections = []
     for k in range(min(count, _MOST_TARGETS)):
         name = target if count == 1 else f"target {k}"
