@@ -22,21 +22,11 @@ _SMALLEST = 5e-324  # positive number: targets that are 0 have no say in the uni
 
 @dataclass(frozen=True)
 class Coded:
-    """Which columns of a matrix hold codes of levels, or numbers of texts.
+    """Which columns of a matrix hold codes of levels, or numbers of texts."""
 
-    Attributes
-    ----------
-    columns : array of int
-        Those of codes.
-    sizes : tuple of int
-        The number of codes of each: its levels, then missing, then unknown.
-    texts : tuple of array of int
-        The columns that each column of text has become.
-    """
-
-    columns: NDArray[np.intp]
-    sizes: tuple[int, ...]
-    texts: tuple[NDArray[np.intp], ...] = ()
+    columns: NDArray[np.intp]  # those of codes
+    sizes: tuple[int, ...]  # the number of codes of each: its levels, then missing, then unknown
+    texts: tuple[NDArray[np.intp], ...] = ()  # the columns that each column of text has become
 
     @property
     def replaced(self) -> NDArray[np.intp]:
@@ -51,27 +41,14 @@ class Coded:
 
 @dataclass(frozen=True)
 class TargetMeans:
-    """Means of C targets by level in place of codes, and predictions in place of texts.
+    """Means of C targets by level in place of codes, and predictions in place of texts."""
 
-    Attributes
-    ----------
-    d : int
-        The number of columns of x.
-    columns : array of int
-        Those that hold codes.
-    tables : list of array, size × C
-        For rows that had no part in the means: one table per column.
-    of_fold : dict of int to list of array
-        For rows that had: the means without the rows of their own fold, by fold.
-    texts : list of TextRidge
-        The predictions.
-    """
-
-    d: int
-    columns: NDArray[np.intp]
-    tables: list[Array]
+    d: int  # the number of columns of x
+    columns: NDArray[np.intp]  # those that hold codes
+    tables: list[Array]  # size × C for each of these, for rows that had no part in the means
+    # for rows that had: the means without the rows of their own fold, by fold
     of_fold: dict[int, list[Array]] = field(default_factory=dict)
-    texts: list[TextRidge] = field(default_factory=list)
+    texts: list[TextRidge] = field(default_factory=list)  # the predictions
 
     @property
     def replaced(self) -> NDArray[np.intp]:
@@ -181,25 +158,13 @@ def learn_means(
 
 @dataclass(frozen=True)
 class _FoldSums:
-    """Sums over the rows of a fold, in units that neither overflow nor vanish.
+    """Sums over the rows of a fold, in units that neither overflow nor vanish."""
 
-    Attributes
-    ----------
-    rows : int
-        Those of positive weight.
-    heaviest : float
-        The largest weight, the unit of weights.
-    unit, centre : array of C
-        Targets are `unit * (centre + value)`.
-    by_level : list of array, 3 × size × C
-        Weights, values and squared values by level, for each coded column.
-    """
-
-    rows: int
-    heaviest: float
-    unit: Array
+    rows: int  # of positive weight
+    heaviest: float  # the largest weight, the unit of weights
+    unit: Array  # targets are `unit * (centre + value)`
     centre: Array
-    by_level: list[Array]
+    by_level: list[Array]  # weights, values and squares by level, 3 × size × C per coded column
 
     @property
     def weight(self) -> float:

@@ -24,22 +24,12 @@ _BLOCK = 1_000  # texts at a time, so that memory does not grow with their numbe
 
 @dataclass(frozen=True)
 class TextPart:
-    """Free text: how much its character n-grams point in each of the fit's main directions.
-
-    Attributes
-    ----------
-    column : int
-    weights : array of buckets
-        Of n-grams: the rarer, the larger.
-    directions : array, buckets × width
-    flagged : bool
-        Whether a last column marks missing texts, which are 0 in all others.
-    """
+    """Free text: how much its character n-grams point in each of the fit's main directions."""
 
     column: int
-    weights: Array
-    directions: Array
-    flagged: bool
+    weights: Array  # of the buckets of n-grams: the rarer, the larger
+    directions: Array  # buckets × width
+    flagged: bool  # whether a last column marks missing texts, which are 0 in all others
 
     @property
     def origin(self) -> Array:

@@ -9,13 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from rflaf import rules
-from rflaf.inputs.forms.base import (
-    Array,
-    Form,
-    Places,
-    export_standardised,
-    scale_slopes,
-)
+from rflaf.inputs.forms.base import Array, Form, Places, export_standardised, scale_slopes
 from rflaf.inputs.scaling import column_moments, standardise
 
 _EDGE = np.sqrt(3.0)  # ranks lie in [-sqrt(3), sqrt(3)], where they have unit variance
@@ -25,19 +19,14 @@ _EDGE = np.sqrt(3.0)  # ranks lie in [-sqrt(3), sqrt(3)], where they have unit v
 class RankCurves:
     """For some columns increasing values, and their ranks: linear between, constant beyond.
 
-    Attributes
-    ----------
-    columns : array of int
-    values, ranks : array
-        Of all columns, one after the other: a model file of 20,000 columns has no array for each.
-    ends : array of int
-        Where the values of each of the columns end.
+    The values of all columns stand one after the other, and so do their ranks: a model file of
+    20,000 columns has no array for each.
     """
 
     columns: Places
     values: Array
     ranks: Array
-    ends: Places
+    ends: Places  # where the values of each of the columns end
 
     @property
     def knots(self) -> list[Array]:

@@ -7,13 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rflaf.inputs.forms.base import (
-    Array,
-    Form,
-    Places,
-    export_standardised,
-    scale_slopes,
-)
+from rflaf.inputs.forms.base import Array, Form, Places, export_standardised, scale_slopes
 from rflaf.inputs.scaling import column_moments, standardise
 
 
