@@ -63,11 +63,8 @@ class TargetMeans:
     def __call__(self, x: Array, fold: Array | None = None) -> Array:
         """The other columns of x in their order, then C means per coded column, then texts.
 
-        Parameters
-        ----------
-        x : array, n × d
-        fold : array of n ints, optional
-            The fold of a row that the means were learned from; -1 for other rows. None: no row was.
+        `fold` is that of each row that the means were learned from; -1 for other rows. None: no
+        row was.
         """
         codes = x[:, self.columns].astype(np.intp)
         means = [table[code] for table, code in zip(self.tables, codes.T)]
@@ -112,24 +109,14 @@ def learn_means(
 ) -> TargetMeans:
     """Means of targets by level and predictions by text: of all rows, and of all but a fold's.
 
-    Parameters
-    ----------
-    x : array, n × d
-    coded : Coded
-        The columns of x that hold codes.
-    targets : array, n × C
-    weights : array of n
-        Rows of weight zero do not count. The unit of weights does not matter.
-    fold : array of n ints
-        From 0 on. Rows that belong together share one.
-    least : int
-        Levels that are in fewer folds have the common mean for rows that had no part in the means.
-        With 2, a level whose rows all lie in one fold gets the common mean: its rows were shown
-        that, so nothing was learned about their own. With folds of groups this is any level that
-        belongs to one group, such as a name.
+    Rows of weight zero do not count, and the unit of weights does not matter. Rows that belong
+    together share a fold; folds are numbered from 0 on.
 
-    Notes
-    -----
+    Levels that are in fewer than `least` folds have the common mean for rows that had no part in
+    the means. With 2, a level whose rows all lie in one fold gets the common mean: its rows were
+    shown that, so nothing was learned about their own. With folds of groups this is any level that
+    belongs to one group, such as a name.
+
     Means without a fold are computed from sums over the other folds, each in units of its own, so
     that they have no bit of the fold's targets. An unknown level has the common mean, as has any
     level without rows. Without any row of positive weight the means are 0.

@@ -34,14 +34,7 @@ class KANLayer(nn.Module):
     number, past the end of the next layer's grid. The scales differ in size and sign, and keep the
     edges apart.
 
-    Parameters
-    ----------
-    n_inputs, n_outputs : int
-        Sizes.
-    basis : BSpline
-        Of degree 3 at most.
-    generator : torch.Generator, optional
-        For the parameters.
+    The splines are of degree 3 at most; `generator` draws the parameters.
     """
 
     def __init__(

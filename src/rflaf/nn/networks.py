@@ -64,16 +64,7 @@ class FixedActivation(nn.Module):
 class TwoLayerNetwork(nn.Module):
     """sigma(X W) V without an intercept; the four networks below differ in sigma and W alone.
 
-    Parameters
-    ----------
-    n_inputs, n_components : int
-        d and M.
-    n_outputs : int, optional
-        C. By default the output is a vector of one number per row.
-    activation : Module
-        sigma.
-    generator : torch.Generator, optional
-        For W and V.
+    `activation` is sigma, and `generator` draws W and V.
     """
 
     frozen: ClassVar[bool]

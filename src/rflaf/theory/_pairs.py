@@ -21,20 +21,12 @@ NEARLY_PARALLEL = 0.99
 
 @dataclass(frozen=True)
 class Pairs:
-    """The geometry of a tile of pairs.
+    """The geometry of a tile of pairs."""
 
-    Attributes
-    ----------
-    first, second : arrays
-        |x| as a column and |x'| as a row.
-    minus, plus : arrays
-        1 - cos and 1 + cos of the angle between x and x'.
-    """
-
-    first: FloatArray
-    second: FloatArray
-    minus: FloatArray
-    plus: FloatArray
+    first: FloatArray  # |x| as a column,
+    second: FloatArray  # and |x'| as a row
+    minus: FloatArray  # 1 - cos
+    plus: FloatArray  # and 1 + cos of the angle between x and x'
 
     @property
     def cosine(self) -> FloatArray:
