@@ -108,8 +108,7 @@ class TwoLayerNetwork(nn.Module):
         sigma = self.activation
         if isinstance(sigma, LearnableActivation) and sigma.is_plain():
             return readout(z, sigma.coefficients, self.V, sigma.basis_name, rows)
-        phi: Tensor = sigma(z if rows is None else z.index_select(0, rows))
-        return phi @ self.V
+        return sigma(z if rows is None else z.index_select(0, rows)) @ self.V
 
     def forward(self, x: Tensor) -> Tensor:
         """sigma(X W) V, of shape n, or n × C.
