@@ -40,9 +40,9 @@ class Form(ABC):
         """The column that each result comes from."""
 
     @property
-    @abstractmethod
     def scales(self) -> Array:
         """What each result was divided by, in the unit of its column."""
+        return self.scale[self.origin]
 
     @property
     def along(self) -> Array:

@@ -144,10 +144,6 @@ class WithRanks(Form):
         return np.concatenate([np.arange(len(self.mean)), self.curves.columns])
 
     @property
-    def scales(self) -> Array:
-        return self.scale[self.origin]
-
-    @property
     def along(self) -> Array:
         ranked = np.isin(np.arange(len(self.mean)), self.curves.columns)
         return np.concatenate([~ranked, np.ones(len(self.curves.columns))])
@@ -190,10 +186,6 @@ class Ranks(Form):
     @property
     def origin(self) -> Places:
         return np.arange(len(self.mean))
-
-    @property
-    def scales(self) -> Array:
-        return self.scale
 
     def names(self, columns: list[str]) -> list[str]:
         ranked = set(self.curves.columns.tolist())

@@ -30,10 +30,6 @@ class Standardised(Form):
         return np.arange(len(self.mean))
 
     @property
-    def scales(self) -> Array:
-        return self.scale
-
-    @property
     def stays_sparse(self) -> bool:
         return not self.mean.any()
 
