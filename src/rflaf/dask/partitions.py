@@ -201,8 +201,7 @@ def draw_rows(
 
 def merge_draws(draws: list[SampleDraw]) -> SampleDraw:
     """What was drawn of partitions in their order; the draws stay as they are."""
-    first = draws[0]
-    merged = first.empty()
+    merged = draws[0].empty()
     for draw in draws:
         merged.merge(draw)
     return merged

@@ -68,9 +68,7 @@ class TargetMeans:
         """
         codes = x[:, self.columns].astype(np.intp)
         means = [table[code] for table, code in zip(self.tables, codes.T)]
-        for number in [] if fold is None else np.unique(fold[fold >= 0]).tolist():
-            if number not in self.of_fold:  # no row of it was learned from
-                continue
+        for number in [] if fold is None else np.intersect1d(fold, [*self.of_fold]).tolist():
             rows = np.flatnonzero(fold == number)
             for found, table, code in zip(means, self.of_fold[number], codes.T):
                 found[rows] = table[code[rows]]

@@ -69,8 +69,7 @@ def tiles(
     careful = min(x_norms.max(), y_norms.max()) > 10 * smallest_width
     for i in range(0, len(X), TILE_ROWS):
         rows = slice(i, i + TILE_ROWS)
-        start = i if same else 0
-        for j in range(start, len(Y), TILE_COLUMNS):
+        for j in range(i if same else 0, len(Y), TILE_COLUMNS):
             columns = slice(j, j + TILE_COLUMNS)
             cosine = x_directions[rows] @ y_directions[columns].T
             np.clip(cosine, -1.0, 1.0, out=cosine)
