@@ -1,4 +1,8 @@
-"""What becomes of columns: each part turns some of them into numbers."""
+"""What becomes of columns: each part turns some of them into numbers.
+
+`origin` of a part is the column that each of its results comes from, `names` gives the results'
+names for those of the columns, and `encode` their values, n × width.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +35,13 @@ class NumberPart:
 
     @property
     def origin(self) -> Array:
-        """The column that each of the results comes from."""
         return np.concatenate([self.at, self.at[self.flagged]])
 
     def names(self, names: Sequence[str]) -> list[str]:
-        """Names of the results."""
         missing = [f"{names[k]}_missing" for k in self.at[self.flagged]]
         return [*(names[k] for k in self.at), *missing]
 
     def encode(self, columns: Sequence[Column]) -> Array:
-        """The columns' values, n × width."""
         lenient, durations = set(self.lenient.tolist()), set(self.durations.tolist())
         found = [as_numbers(columns[k], k in lenient, k in durations) for k in self.at.tolist()]
         return self.filled(np.column_stack(found))
@@ -90,15 +91,12 @@ class LevelPart:
 
     @property
     def origin(self) -> Array:
-        """The column that each of the results comes from."""
         return np.full(self.values.shape[1], self.column)
 
     def names(self, names: Sequence[str]) -> list[str]:
-        """Names of the results."""
         return [f"{names[self.column]}_{made}" for made in self.made]
 
     def encode(self, columns: Sequence[Column]) -> Array:
-        """The rows of the levels."""
         return self.values[level_codes(columns[self.column], self.levels)]
 
 
@@ -119,7 +117,6 @@ class CodePart:
 
     @property
     def origin(self) -> Array:
-        """The column that the result comes from."""
         return np.array([self.column])
 
     @property
@@ -128,11 +125,9 @@ class CodePart:
         return len(self.levels) + 2
 
     def names(self, names: Sequence[str]) -> list[str]:
-        """The name of the result."""
         return [f"{names[self.column]}_level"]
 
     def encode(self, columns: Sequence[Column]) -> Array:
-        """The codes, n × 1."""
         return level_codes(columns[self.column], self.levels).astype(np.float64)[:, None]
 
 
@@ -161,12 +156,10 @@ class DatePart:
 
     @property
     def origin(self) -> Array:
-        """The column that each of the results comes from."""
         width = 1 + 2 * len(self.circles) + (self.since is not None) + self.flagged
         return np.full(width, self.column)
 
     def names(self, names: Sequence[str]) -> list[str]:
-        """Names of the results."""
         name = names[self.column]
         found = [f"{name}_days"]
         found += [f"{name}_{circle}_{axis}" for circle in self.circles for axis in ("sin", "cos")]
@@ -179,7 +172,6 @@ class DatePart:
         return as_times(columns[self.column], self.orders, self.zone)
 
     def encode(self, columns: Sequence[Column]) -> Array:
-        """The dates' numbers."""
         times = self.times(columns)
         missing = np.isnan(times)
         found = [np.where(missing, self.median, (times - self.first) / DAY)]

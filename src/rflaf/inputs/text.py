@@ -33,17 +33,14 @@ class TextPart:
 
     @property
     def origin(self) -> Array:
-        """The column that each of the results comes from."""
         return np.full(self.directions.shape[1] + self.flagged, self.column)
 
     def names(self, names: Sequence[str]) -> list[str]:
-        """Names of the results."""
         name = names[self.column]
         found = [f"{name}_text_{k}" for k in range(self.directions.shape[1])]
         return found + [f"{name}_missing"] * self.flagged
 
     def encode(self, columns: Sequence[Column]) -> Array:
-        """The texts' numbers, n × width."""
         codes, texts = as_levels(columns[self.column])
         used, place = np.unique(codes, return_inverse=True)
         given = ["" if k < 0 else texts[k] for k in used.tolist()]
