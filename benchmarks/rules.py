@@ -48,7 +48,6 @@ OTHERS: dict[str, list[Any]] = {
     "SUREST": [2.0, 5.0],
     "FLATTEST": [0.05],
     "PENALTY_STEP": [2.0],
-    "PENALTY_MEMBERS": [1, 5],
     "STRONGER_START": [1.0, 16.0],
     "LEAST_PART": [0.0],
     "MOST_TEMPERATURE": [1.0],

@@ -14,6 +14,7 @@ KNOWN = {
     "line": lambda z: 3 * z - 1,
     "square": lambda z: (z - 0.5) ** 2,
     "cube": lambda z: 2 * z**3,
+    "fourth power": lambda z: (z + 0.2) ** 4 - 1,
     "absolute value": lambda z: np.abs(z + 0.3),
     "ReLU": lambda z: 2 * np.maximum(0.5 - z, 0) + 1,
     "softplus": lambda z: np.logaddexp(3 * z, 0),

@@ -33,6 +33,7 @@ LIBRARY: dict[str, Named] = {
     "line": Named("{}", lambda u: u, scaled=False, shifted=False, mirrored=False),
     "square": Named("({})²", lambda u: u**2, scaled=False, mirrored=False),
     "cube": Named("({})³", lambda u: u**3, scaled=False, mirrored=False),
+    "fourth power": Named("({})⁴", lambda u: u**4, scaled=False, mirrored=False),
     "absolute value": Named("|{}|", np.abs, scaled=False, mirrored=False),
     "ReLU": Named("relu({})", lambda u: np.maximum(u, 0), scaled=False),
     "softplus": Named("softplus({})", lambda u: np.logaddexp(u, 0)),

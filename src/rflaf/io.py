@@ -101,6 +101,9 @@ _REFUSALS = (
     *(NotImplementedError, RecursionError, SyntaxError, TypeError, ValueError),
     *(BadZipFile, PicklingError, TokenError, struct.error, zlib.error),
 )
+# skops asks scikit-learn for all of its estimators, which imports all of its packages. These have
+# none, but import torch and dask where they are installed: 190 MB in a service that only predicts.
+_NOT_NEEDED = [f"sklearn.externals.array_api_compat.{name}" for name in ("cupy", "dask", "torch")]
 # What users may write themselves, and name in `trusted`
 _OPEN_KINDS = (Basis, Form, Loss)
 
@@ -243,7 +246,13 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[type] = ()) -> Any:
 
 def require_skops() -> Any:
     """The module that reads and writes the archives, or an error that says what to install."""
-    return needed("skops.io", "Saving and loading models needs skops", "'rflaf[io]'")
+    hidden = [name for name in _NOT_NEEDED if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
+    try:
+        return needed("skops.io", "Saving and loading models needs skops", "'rflaf[io]'")
+    finally:
+        for name in hidden:
+            del sys.modules[name]
 
 
 _HINT = "A basis, form or loss of your own is accepted if its class is in 'trusted'."

@@ -79,7 +79,6 @@ FLATTEST = 0.2  # times the curvature of the first round, for rows whose loss is
 # Penalties and weights
 PENALTY_STEP = 4.0  # from one that is tried to the next
 MOST_PENALTIES = 24
-PENALTY_MEMBERS = 2  # of a team that choose for all, where each trial is iterative
 STRONGER_START = 4.0  # times the penalty of the sketches, where each trial is iterative
 STALL_OUTPUTS, STALL_ROWS = 8, 1000  # more outputs, and held-out rows, that end the steps early
 MIX_PARTS, LEAST_PART = 20, 0.1  # that team weights are made of; a team with less is left out

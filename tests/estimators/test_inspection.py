@@ -72,6 +72,7 @@ def test_plot_activation(friedman):
     mean, first, second, formula = ax.lines  # of two members, scaled alike
     assert formula.get_linestyle() == "--"
     assert formula.get_label() == ax.get_legend().get_texts()[0].get_text()
+    assert f"looks like     {formula.get_label()} (R² " in model.summary()
     z = first.get_xdata()
     np.testing.assert_allclose(first.get_ydata(), model.activation_(z))
     np.testing.assert_allclose(

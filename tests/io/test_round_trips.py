@@ -4,6 +4,8 @@ import copy
 import os
 import pickle
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -260,3 +262,20 @@ def test_feature_names_and_output_settings(tmp_path):
 def test_an_unfitted_model(tmp_path):
     save(regressor(alpha=0.25), tmp_path / "m")
     assert load(tmp_path / "m").fit(*data()).alpha_ == 0.25
+
+
+def test_loading_imports_no_extra(archive, tmp_path):
+    """Torch and dask, which skops imports where they are installed, would take 190 MB."""
+    (tmp_path / "m.skops").write_bytes(archive)
+    code = """
+import sys
+import numpy as np
+import rflaf
+rflaf.load(sys.argv[1]).transform(np.zeros((2, 4)))
+print([name for name in ("torch", "dask", "matplotlib", "onnx") if name in sys.modules])
+import sklearn.externals.array_api_compat.numpy  # others of its kind can still be imported
+assert not [name for name, module in sys.modules.items() if "array_api" in name and module is None]
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "m.skops")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr

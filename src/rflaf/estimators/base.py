@@ -281,11 +281,12 @@ class BaseRFLAF(InspectionMixin):
             column = self._origin[np.argmax(far[:-1])]
             names = getattr(self, "feature_names_in_", None)
             name = f"column {column}" if names is None else f"column {names[column]!r}"
+            spread = getattr(self, "spread_", None)  # of regressors
+            widens = ", and predict_interval widens with the distance" if spread else ""
             warn(
                 f"{far[-1]} of {count} rows lie more than a standard deviation outside the range "
                 f"of the training rows, most of them in {name}. Predictions there continue the "
-                "trend at the edge, or stay constant, and predict_interval widens with the "
-                "distance."
+                f"trend at the edge, or stay constant{widens}."
             )
 
     def _needs_no_checks(self, X: Any) -> bool:

@@ -50,13 +50,12 @@ class InspectionMixin(BaseEstimator):
         their mean. Only members with the form of the first one are shown.
         """
         check_is_fitted(self)
-        activations = alike([each.layer.activation for each in leading_team(self.members_)])
-        mean = sum(activations[1:], activations[0]) / len(activations)
+        activations, mean = self._activations()
         ax = mean.plot(ax, color="C3", lw=2)
         z = ax.lines[-1].get_xdata()
         for each in activations if len(activations) > 1 else []:
             ax.plot(z, each(z), color="C3", lw=0.7, alpha=0.5)
-        for formula in self._formula(mean):
+        for formula in self._formula():
             left, right = ax.get_xlim()
             z = np.linspace(left, right, 500)
             bottom, top = ax.get_ylim()
@@ -71,10 +70,15 @@ class InspectionMixin(BaseEstimator):
         ax.set_title("learned activation" if self.activation_.basis.learnable else "activation")
         return ax
 
-    def _formula(self, activation: Any = None) -> list[Any]:
-        """The best formula for the activation where the data is; none for a fixed one."""
-        activation = self.activation_ if activation is None else activation
-        return activation.describe(self.z_sample_, 1) if activation.basis.learnable else []
+    def _activations(self) -> tuple[list[Any], Any]:
+        """Those of the leading team, alike in height and sign, and their mean."""
+        activations = alike([each.layer.activation for each in leading_team(self.members_)])
+        return activations, sum(activations[1:], activations[0]) / len(activations)
+
+    def _formula(self) -> list[Any]:
+        """The best formula for the mean activation where the data is; none for a fixed one."""
+        _, mean = self._activations()
+        return mean.describe(self.z_sample_, 1) if mean.basis.learnable else []
 
     def plot_importances(self, ax: Any = None, top: int = 15) -> Any:
         """Plot the importances of the `top` columns, with their standard deviation over members."""

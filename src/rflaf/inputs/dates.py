@@ -170,7 +170,10 @@ def _match(text: str) -> _Text | None:
     first, between, second, third, hour, minute, seconds, fraction, half, shift = found.groups()
     hours = int(hour or 0)
     if half:
-        hours = hours % 12 + 12 * (half.lower() == "pm")
+        after_noon = half.lower() == "pm"
+        if hours > (23 if after_noon else 12):  # some write 13:00 PM
+            return None
+        hours = hours % 12 + 12 * after_noon
     clock = (3600 * hours + 60 * int(minute or 0) + int(seconds or 0)) * 1_000_000
     clock += int((fraction or "").ljust(6, "0")[:6])
     if clock > _DAY:

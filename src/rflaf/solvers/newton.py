@@ -77,8 +77,8 @@ def solve_newton(
 ) -> list[Solution]:
     """Output weights of several models with one penalty.
 
-    The loss of held-out rows chooses the penalty, over the first few `problems` together, each
-    trial from the last one's solution. Then the weights of all are fitted to every row.
+    The loss of held-out rows chooses the penalty, over all `problems` together, each trial from the
+    last one's solution. Then the weights of all are fitted to every row.
     """
     held_out = all(problem.held_out is not None for problem in problems)
     search = settings.search and held_out
@@ -87,7 +87,7 @@ def solve_newton(
     parallel(lambda k: models[k].begin(), len(models))
     alpha, path = settings.alpha, list[dict[str, Any]]()
     if search:
-        alpha, path = _choose(models[: rules.PENALTY_MEMBERS], settings.alpha)
+        alpha, path = _choose(models, settings.alpha)
     if settings.one_by_one:
         for model in models:
             model.finish(alpha)
