@@ -18,7 +18,7 @@ from typing import Any
 
 import scale_tables
 from cost import runs
-from measured import code
+from measured import code, stamped, when_and_where
 from scale_tables import threads_of
 from standings import NAMES, by_table, large, standings, which_tables
 
@@ -43,20 +43,19 @@ def markdown(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def measured_on(name: str) -> str:
-    """When, where and with which version; and whether the code that it measures has changed."""
-    result = load(name)
-    machine, rows = result["machine"], result["rows"]
-    dates = sorted({row.get("date", machine["date"]) for row in rows})
-    when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
-    commits = ", ".join(sorted({row["commit"] for row in rows if row.get("commit")}))
-    version = f"rflaf {machine['rflaf']}" + (f" (commit {commits})" if commits else "")
-    own = [row for row in rows if row.get("model", OWN[0]) in OWN]  # peers do not run our code
-    changed = {row.get("code") for row in own} != {code(name)}
-    return (
-        f"Measured {when} with {version} on {machine['cores']} cores of {machine['processor']}."
-        + " The code that it measures has changed since." * changed
-    )
+def measured_on(name: str, kind: str | None = None) -> str:
+    """When, where and with which versions; and whether the code that it measures has changed.
+
+    With `kind`, only of rows of that kind.
+    """
+    rows = [row for row in stamped(load(name)) if kind in (None, row.get("kind"))]
+    return f"Measured {when_and_where(rows)}." + changed(name)
+
+
+def changed(name: str) -> str:
+    own = [row for row in load(name)["rows"] if row.get("model", OWN[0]) in OWN]  # peers are not
+    now = {row.get("code") for row in own} == {code(name)}
+    return "" if now else " The code that it measures has changed since."
 
 
 def figures(name: str, targets: bool = False) -> str:
@@ -94,9 +93,9 @@ def many_tables() -> str:
 
 
 def fit_seconds() -> str:
-    """Fit times with the defaults on real tables, by number of rows."""
-    result = load("tables")
-    ours = [row for row in result["rows"] if row["model"] == "rflaf"]
+    """Fit times with the defaults on real tables, by number of rows, and of rows from disk."""
+    ours = [row for row in stamped(load("tables")) if row["model"] == "rflaf"]
+    disk = runs(stamped(load("scale")), "disk")
     lines = []
     for low, high in pairwise((0, 1000, 2000, 5000, 10_000, 20_000)):
         taken = [row["seconds"] for row in ours if low < row["rows"] <= high]
@@ -104,11 +103,15 @@ def fit_seconds() -> str:
             span = f"{low:,} to {high:,}" if low else f"up to {high:,}"
             times = [f"{value:.2g} s" for value in (statistics.median(taken), max(taken))]
             lines.append([span, str(len(taken)), *times])
-    for row in runs(load("scale")["rows"], "disk"):
+    for row in disk:
         time = f"{row['seconds']:.0f} s"
         lines.append([f"{row['n']:,}, from disk, {threads_of(row)}", "1", time, time])
     header = ["rows", "tables", "median", "longest"]
-    return markdown(header, lines) + f"\n\n{measured_on('tables')}"
+    notes = (
+        f"Tables: measured {when_and_where(ours)}.{changed('tables')}",
+        (f"From disk: measured {when_and_where(disk)}.{changed('scale')}"),
+    )
+    return f"{markdown(header, lines)}\n\n{' '.join(notes)}"
 
 
 def ablation() -> str:
@@ -312,7 +315,7 @@ TABLES = {
     "reproduction_summary": reproduction_summary,
     "reproduction_notes": lambda: NOTES,
     "recovery": recovery,
-    "scale": lambda: f"{markdown(*scale_tables.sizes())}\n\n{measured_on('scale')}",
+    "scale": lambda: f"{markdown(*scale_tables.sizes())}\n\n{measured_on('scale', 'disk')}",
     "scale_figures": lambda: markdown(*scale_tables.figures()),
     "scale_terms": lambda: markdown(*scale_tables.terms()),
     "scale_check": lambda: markdown(*scale_tables.check()),
