@@ -73,6 +73,22 @@ def figures(name: str, targets: bool = False) -> str:
     return markdown(header, rows) + f"\n\n{measured_on(name)}"
 
 
+def nn(targets: bool = False) -> str:
+    """Training with PyTorch, with each number of threads; for benchmarks/README.md also targets."""
+    found: dict[str, dict[int, dict[str, Any]]] = {}
+    for row in load("nn")["rows"]:
+        found.setdefault(row["what"], {})[row["threads"]] = row
+    threads = sorted({count for row in found.values() for count in row})
+    header = ["", *(f"{count} threads" if count > 1 else "one thread" for count in threads)]
+    lines = []
+    for what, row in found.items():
+        cells = [f"{row[k]['figure']:.3g} {row[k]['unit']}" if k in row else "" for k in threads]
+        lines.append([what, *cells])
+        if targets:
+            lines[-1].append(next(iter(row.values()))["target"].replace("none", ""))
+    return markdown(header + ["target"] * targets, lines) + f"\n\n{measured_on('nn')}"
+
+
 def many_tables() -> str:
     """Ranks, relative losses and fit times of all models, for regression and classification."""
     parts = [
@@ -158,6 +174,20 @@ def starts() -> str:
     ]
     header = ["problem", "rows", "best seed", "median", "worst seed"]
     return f"{markdown(header, rows)}\n\n{measured_on('starts')}"
+
+
+def first() -> str:
+    """What a fresh process waits for and holds, with an empty cache of kernels and a full one."""
+    if not (RESULTS / "first.json").exists():
+        return "Not measured yet."
+    found = {(row["what"], row["cache"]): row for row in load("first")["rows"]}
+    caches = list(dict.fromkeys(cache for _, cache in found))
+    lines = []
+    for what in dict.fromkeys(what for what, _ in found):
+        figures = [found[what, cache] for cache in caches]
+        lines.append([what, *(f"{row['figure']:.3g} {row['unit']}" for row in figures)])
+    header = ["", *(f"{cache} cache" for cache in caches)]
+    return markdown(header, lines) + f"\n\n{measured_on('first')}"
 
 
 def honesty() -> str:
@@ -316,9 +346,7 @@ def recovery() -> str:
 
 OWN = "rflaf", "without local models"
 DOMINANT = "mushroom"  # relative losses there are so large that they decide the mean
-FIGURES = (
-    *("attacks", "effort", "estimators", "fit", "fused", "load", "nn", "theory", "trust", "wide"),
-)
+FIGURES = (*("attacks", "effort", "estimators", "fit", "fused", "load", "theory", "trust", "wide"),)
 TABLES = {
     **{name: partial(paper_table, name) for name in TITLES},
     "reproduction_summary": reproduction_summary,
@@ -331,6 +359,8 @@ TABLES = {
     "scale_cost": lambda: f"{markdown(*scale_tables.costs())}\n\n{scale_tables.limits()}",
     **{name: partial(figures, name) for name in FIGURES},
     **{f"{name}_targets": partial(figures, name, targets=True) for name in FIGURES},
+    "nn": nn,
+    "nn_targets": partial(nn, targets=True),
     "nn_accuracy": nn_accuracy,
     "networks": networks,
     "theory_series": theory_series,
@@ -341,6 +371,7 @@ TABLES = {
     "ablation": ablation,
     "few": few,
     "starts": starts,
+    "first": first,
     "honesty": honesty,
     "outside": outside,
     "uncertainty": uncertainty,

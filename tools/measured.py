@@ -19,6 +19,7 @@ STAMP = ("date", "commit", "code", *PLACE)
 # parts of the package by results file; a file that is not listed measures fits
 PARTS = {
     "attacks": ("archive.py", "io.py"),
+    "first": (*FIT, "archive.py", "io.py"),
     "fused": KERNELS,
     "networks": (*KERNELS, "nn"),
     "nn": (*KERNELS, "nn", "paper/training"),
