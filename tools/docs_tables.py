@@ -49,7 +49,9 @@ def measured_on(name: str, kind: str | None = None) -> str:
     With `kind`, only of rows of that kind.
     """
     rows = [row for row in stamped(load(name)) if kind in (None, row.get("kind"))]
-    return f"Measured {when_and_where(rows)}." + changed(name)
+    peers = sorted({row["package"] for row in rows if "package" in row})
+    others = f" Other models: {', '.join(peers)}." if peers else ""
+    return f"Measured {when_and_where(rows)}.{others}{changed(name)}"
 
 
 def changed(name: str) -> str:

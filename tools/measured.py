@@ -53,8 +53,11 @@ def stamped(result: dict[str, Any]) -> list[dict[str, Any]]:
     """
     last = result["machine"]
     rows = [{"date": last["date"], **row} for row in result["rows"]]
-    known = {name: last[name] for name in PLACE}
-    return [{**(known if row["date"] == last["date"] else {}), **row} for row in rows]
+    for row in rows:
+        if row["date"] == last["date"]:
+            for name in PLACE:
+                row.setdefault(name, last[name])
+    return rows
 
 
 def when_and_where(rows: list[dict[str, Any]]) -> str:
