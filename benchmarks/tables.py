@@ -286,23 +286,30 @@ def fit_seconds(model: Any, x: Any, y: Any) -> float:
     return time.perf_counter() - start
 
 
+def parts(table: Any, classes: bool) -> tuple[Any, Any]:
+    """Inputs and target of a table; classes are strings."""
+    y = table["target"].to_numpy()
+    return table.drop(columns="target"), y.astype(str) if classes else y
+
+
+def scores(model: Any, test: Any, classes: bool) -> dict[str, float]:
+    """The loss on test rows; for classes also the share of wrong ones."""
+    x, y = parts(test, classes)
+    if not classes:
+        return {"loss": float(np.mean((model.predict(x) - y) ** 2) / np.var(y))}
+    p = np.clip(model.predict_proba(x), 1e-7, 1)
+    loss = log_loss(y, p / p.sum(axis=1, keepdims=True), labels=model.classes_)
+    wrong = np.asarray(model.classes_)[p.argmax(axis=1)].astype(str) != y
+    return {"loss": float(loss), "error": float(wrong.mean())}
+
+
 def measure(model: Any, train: Any, test: Any, classes: bool) -> dict[str, float]:
     """Loss on the test rows, and seconds of the fit."""
-    x, x_test = train.drop(columns="target"), test.drop(columns="target")
-    y, y_test = train["target"].to_numpy(), test["target"].to_numpy()
-    if classes:
-        y, y_test = y.astype(str), y_test.astype(str)
+    x, y = parts(train, classes)
     taken = [fit_seconds(model, x, y)]
     if taken[0] < _SHORT:
         taken += [fit_seconds(clone(model), x, y) for _ in range(2)]
-    seconds = statistics.median(taken)
-    if classes:
-        p = np.clip(model.predict_proba(x_test), 1e-7, 1)
-        loss = log_loss(y_test, p / p.sum(axis=1, keepdims=True), labels=model.classes_)
-        wrong = np.asarray(model.classes_)[p.argmax(axis=1)].astype(str) != y_test
-        return {"loss": float(loss), "seconds": seconds, "error": float(wrong.mean())}
-    loss = float(np.mean((model.predict(x_test) - y_test) ** 2) / np.var(y_test))
-    return {"loss": loss, "seconds": seconds}
+    return {"seconds": statistics.median(taken), **scores(model, test, classes)}
 
 
 def main(kinds: list[str], chosen: set[str]) -> None:

@@ -142,12 +142,19 @@ def fit_seconds() -> str:
 
 def ablation() -> str:
     """Losses without each part of the default fit, relative to the whole."""
-    result = load("ablation")
-    rows = [
-        [row["what"], f"{row['figure']:.3f}", f"{row['worse']} of {row['tables']}"]
-        for row in result["rows"]
-    ]
-    return markdown(["", "relative loss", "worse on"], rows) + f"\n\n{measured_on('ablation')}"
+    rows = load("ablation")["rows"]
+    tasks = [[row["losses"] for row in rows if row["table"].startswith("clf/") == classes]
+             for classes in (False, True)]  # fmt: skip
+    lines = []
+    for what in dict.fromkeys(what for row in rows for what in row["losses"]):
+        cells = [what]
+        for losses in tasks:
+            over = [each[what] / each["the default fit"] for each in losses if what in each]
+            worse = f"{sum(ratio > 1 for ratio in over)} of {len(over)}"
+            cells += [f"{statistics.geometric_mean(over):.3f}", worse] if over else ["", ""]
+        lines.append(cells)
+    header = ["", "regression", "worse on", "classification", "worse on"]
+    return markdown(header, lines) + f"\n\n{measured_on('ablation')}"
 
 
 def few() -> str:
