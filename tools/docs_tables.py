@@ -362,7 +362,7 @@ TABLES = {
     "reproduction_notes": lambda: NOTES,
     "recovery": recovery,
     "scale": lambda: f"{markdown(*scale_tables.sizes())}\n\n{measured_on('scale', 'disk')}",
-    "scale_figures": lambda: markdown(*scale_tables.figures()),
+    "scale_figures": lambda: f"{markdown(*scale_tables.figures())}\n\n{measured_on('scale')}",
     "scale_terms": lambda: markdown(*scale_tables.terms()),
     "scale_check": lambda: markdown(*scale_tables.check()),
     "scale_cost": lambda: f"{markdown(*scale_tables.costs())}\n\n{scale_tables.limits()}",
