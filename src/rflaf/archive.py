@@ -147,8 +147,7 @@ class _Survey:
             return sum(self.count(each, depth) for each in value)
         if not isinstance(value, dict):
             return 0
-        is_node = "__loader__" in value or "__id__" in value
-        if not is_node:
+        if "__loader__" not in value and "__id__" not in value:
             return sum(self.count(each, depth) for each in value.values())
         self._nodes += 1
         if self._nodes > MOST_NODES:

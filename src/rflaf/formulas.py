@@ -129,12 +129,10 @@ def _coarse(name: str, z: Array, y: Array, spread: float) -> list[Formula]:
     scales = np.geomspace(0.25, 16, 25) / half if known.scaled else np.ones(1)
     if known.mirrored:
         scales = np.concatenate([scales, -scales])
-    centres = np.linspace(z[0], z[-1], 21) if known.shifted else np.empty(0)
+    centres = [np.linspace(z[0], z[-1], 21)] if known.shifted else []
     found = []
-    for shifts in (np.zeros((1, 1)), centres[:, None]):
-        if not shifts.size:
-            continue
-        b, c = np.broadcast_arrays(scales[None], -shifts * scales[None])
+    for shifts in (np.zeros(1), *centres):
+        b, c = np.broadcast_arrays(scales, -shifts[:, None] * scales)
         b, c = b.ravel(), c.ravel()
         values = known.function(b[:, None] * z + c[:, None])
         for constant in (False, True):

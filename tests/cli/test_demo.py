@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from rflaf.cli import demo as demo_command
-from rflaf.cli.plot import braille
+from rflaf.cli.inspect import braille
 from tests.cli.conftest import run
 
 

@@ -76,7 +76,7 @@ def test_reproduce_goes_on_where_the_disk_was_full(small_disk, monkeypatch):
         made = {"key": spec.key, "spec": spec.to_dict(), "status": "finished", "seconds": 3.0}
         return {**made, "kind": "training", "test_loss": 0.24, "noise": noise}
 
-    monkeypatch.setattr("rflaf.paper.runner.run", record)
+    monkeypatch.setattr("rflaf.paper.runs.run", record)
     words = ["reproduce", "table1", "--datasets", "protein", "--models", "rfmlp-relu", "--seeds", 3]
     fill(small_disk)
     said = run(*words, "--out", "results", code=1).stderr

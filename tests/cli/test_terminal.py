@@ -68,8 +68,8 @@ class Terminal:
 # runs that need no data and do not end by themselves
 ENDLESS = """
 import time
-import rflaf.paper.runner
-rflaf.paper.runner.run = lambda spec: time.sleep(600)
+import rflaf.paper.runs
+rflaf.paper.runs.run = lambda spec: time.sleep(600)
 """
 
 

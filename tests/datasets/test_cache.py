@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rflaf.datasets import cache, folders, load, loading
+from rflaf.datasets import cache, load, loading
 from rflaf.datasets.catalogue import ENTRIES
 from tests.datasets import conftest as make
 
@@ -143,7 +143,7 @@ def test_arrays_are_not_kept_twice(data_folder, tmp_path):
 def test_cache_folder_is_where_pooch_has_it(monkeypatch):
     pooch = pytest.importorskip("pooch")
     monkeypatch.delenv("RFLAF_CACHE", raising=False)
-    assert str(folders.cache_folder()) == str(pooch.os_cache("rflaf"))
+    assert str(cache.cache_folder()) == str(pooch.os_cache("rflaf"))
     if sys.platform.startswith("linux"):
         monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-        assert str(folders.cache_folder()) == "/somewhere/rflaf"
+        assert str(cache.cache_folder()) == "/somewhere/rflaf"

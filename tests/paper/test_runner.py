@@ -9,7 +9,7 @@ import pytest
 from rflaf.datasets import DataNotAvailable
 from rflaf.paper.protocols import SEEDS
 from rflaf.paper.records import Store
-from rflaf.paper.runner import run_all
+from rflaf.paper.runs import run_all
 from rflaf.paper.specs import ESTIMATORS, Spec, matrix
 
 

@@ -94,7 +94,7 @@ class Basis(ABC):
                     total += z.dtype.type(a) * values
         if self.tail in ("constant", "linear"):
             slopes = np.stack(list(self.functions(np.asarray(self.grid), 1)), -1) @ coefficients
-            _add_tails(total, flat, self.grid, slopes, self.tail, order)
+            self._add_tails(total, flat, slopes, order)
         return total.reshape(z.shape)
 
     def fit(
@@ -158,8 +158,17 @@ class Basis(ABC):
                 out[:, i] = values
         if self.tail in ("constant", "linear"):
             for i, slopes in enumerate(self.functions(np.asarray(self.grid), 1)):
-                _add_tails(out[:, i], flat, self.grid, slopes, self.tail, order)
+                self._add_tails(out[:, i], flat, slopes, order)
         return out.reshape(*z.shape, self.n)
+
+    def _add_tails(self, out: Array, z: Array, slopes: Any, order: int) -> None:
+        """Turn values taken at the clipped z into those of the tail, in place."""
+        linear = self.tail == "linear"
+        for edge, slope, beyond in zip(self.grid, slopes, (z < self.low, z > self.high)):
+            if order == 1:
+                out[beyond] = slope if linear else 0.0
+            elif linear and slope != 0:  # 0 times infinity must stay 0
+                out[beyond] += slope * (z[beyond] - edge)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -232,17 +241,6 @@ def check_grid(caller: str, low: float, high: float) -> tuple[float, float]:
             f"Got low={low!r}, high={high!r}."
         )
     return float(low), float(high)
-
-
-def _add_tails(
-    out: Array, z: Array, grid: tuple[float, float], slopes: Any, tail: Tail, order: int
-) -> None:
-    """Turn values taken at the clipped z into those of the tail, in place."""
-    for edge, slope, beyond in zip(grid, slopes, (z < grid[0], z > grid[1]), strict=True):
-        if order == 1:
-            out[beyond] = slope if tail == "linear" else 0.0
-        elif tail == "linear" and slope != 0:  # 0 times infinity must stay 0
-            out[beyond] += slope * (z[beyond] - edge)
 
 
 @lru_cache

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from rflaf.cli import options
 from rflaf.cli.app import app
@@ -16,9 +13,7 @@ from rflaf.cli.console import say, warnings_as_notes, working
 def explain(
     model: options.ModelFile,
     table: options.TableFile,
-    out: Annotated[Path, typer.Option(help="Output file: .csv, .csv.gz or .parquet.")] = Path(
-        "why.csv"
-    ),
+    out: options.OutFile = Path("why.csv"),
     missing: options.Missing = None,
     sep: options.Separator = None,
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 TableFile = Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")]
+OutFile = Annotated[Path, typer.Option(help="Output file: .csv, .csv.gz or .parquet.")]
 ModelFile = Annotated[Path, typer.Argument(help="Model file written by `rflaf fit`.")]
 Target = Annotated[str, typer.Option("--target", "-t", help="Column to predict.")]
 TaskOption = Annotated[
@@ -87,7 +88,6 @@ def load_any(path: Path) -> Any:
                 f"'{path}' is not an rflaf model file, or it is truncated. Expected a file written "
                 "by rflaf.save."
             )
-    require_skops()
     from rflaf import load
 
     return load(path)

@@ -16,9 +16,7 @@ from rflaf.cli.console import complain, say, warnings_as_notes, working
 def predict(
     model: options.ModelFile,
     table: options.TableFile,
-    out: Annotated[Path, typer.Option(help="Output file: .csv, .csv.gz or .parquet.")] = Path(
-        "predictions.csv"
-    ),
+    out: options.OutFile = Path("predictions.csv"),
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Add a column for each class.")
     ] = False,

@@ -141,7 +141,7 @@ def _run(specs: Any, store: Any, jobs: int) -> set[str]:
     from rich.console import Console
     from rich.progress import Progress
 
-    from rflaf.paper.runner import Event, missing, run_all
+    from rflaf.paper.runs import Event, missing, run_all
 
     todo = missing(specs, store)
     if not todo:

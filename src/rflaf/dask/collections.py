@@ -12,21 +12,11 @@ from dask import array as da
 
 @dataclass(frozen=True)
 class Partitions:
-    """Partitions of inputs, targets and weights, not yet computed, and what is known of them.
+    """Partitions of inputs, targets and weights, not yet computed, and what is known of them."""
 
-    Attributes
-    ----------
-    parts : list of delayed
-        Each a tuple (X, y, weight) or (X, y), or (X,).
-    rows : list of int or None
-        Rows of each, where known without looking.
-    like : array or frame
-        Inputs with the same columns, without rows.
-    """
-
-    parts: list[Any]
-    rows: list[int] | None
-    like: Any
+    parts: list[Any]  # delayed tuples (X, y, weight) or (X, y), or (X,)
+    rows: list[int] | None  # of each, where known without looking
+    like: Any  # inputs with the same columns, without rows
 
 
 def is_dask(X: Any) -> bool:

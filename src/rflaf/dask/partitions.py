@@ -28,15 +28,8 @@ _ASKED = 10  # times, for answers that leave the workers out
 class PartitionRows(Rows):
     """The partitions of Dask collections.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    parts : list of delayed
-        What `open_partition` makes of each: checked rows.
-    starts : list of int
-        The number of the first row of each, and at the end the number of all rows.
-    like : array
-        Inputs of the same kind, without rows.
+    `parts` are what `open_partition` makes of each: checked rows, delayed. `starts` has the number
+    of the first row of each, and at the end that of all rows; `like` are inputs without rows.
     """
 
     def __init__(self, client: Any, parts: list[Any], starts: list[int], like: Any) -> None:
@@ -208,8 +201,7 @@ def draw_rows(
 
 def merge_draws(draws: list[SampleDraw]) -> SampleDraw:
     """What was drawn of partitions in their order; the draws stay as they are."""
-    first = draws[0]
-    merged = first.empty()
+    merged = draws[0].empty()
     for draw in draws:
         merged.merge(draw)
     return merged

@@ -13,18 +13,31 @@ import json
 import os
 import secrets
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 
-from rflaf.datasets.folders import cache_folder
 from rflaf.datasets.types import Dataset
 
 _FORMAT = 3  # to be raised when a reader changes what it makes of the same file
 _CONTENTS = "contents.json"  # names of the columns, and of the arrays that are there
 _ARRAYS = [field.name for field in fields(Dataset) if field.name != "feature_names"]
+
+
+def cache_folder() -> Path:
+    """RFLAF_CACHE, or the user's cache folder, as `pooch.os_cache("rflaf")` has it."""
+    if chosen := os.environ.get("RFLAF_CACHE", "").strip():
+        return Path(chosen).expanduser()
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA", "") or str(Path.home() / "AppData" / "Local")
+        return Path(local) / "rflaf" / "rflaf" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "rflaf"
+    shared = os.environ.get("XDG_CACHE_HOME", "").strip()
+    return (Path(shared) if shared else Path.home() / ".cache") / "rflaf"
 
 
 def kept(name: str, key: str, build: Callable[[], Dataset]) -> Dataset:

@@ -62,7 +62,7 @@ def _make_small(name: str) -> Dataset:
         file = Path(__file__).with_name("airfoil.csv")
         header = file.read_text(encoding="utf-8").partition("\n")[0].split(",")
         rows = np.loadtxt(file, delimiter=",", skiprows=1)
-        return Dataset(rows[:, :-1], rows[:, -1], tuple(header[:-1]), is_number=np.ones(5, bool))
+        return sets.numbers(rows[:, :-1], rows[:, -1], tuple(header[:-1]))
     from sklearn import datasets  # takes a while, and most sets do without
 
     if name == "friedman1":
@@ -71,7 +71,7 @@ def _make_small(name: str) -> Dataset:
     else:
         bunch = getattr(datasets, f"load_{name}")()
         inputs, target, names = bunch.data, bunch.target, bunch.feature_names
-    return Dataset(inputs, target, tuple(map(str, names)), is_number=np.ones(inputs.shape[1], bool))
+    return sets.numbers(inputs, target, tuple(map(str, names)))
 
 
 def _entries() -> dict[str, Entry]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 
-from rflaf.datasets import cache, folders
+from rflaf.datasets import cache
 from rflaf.datasets.catalogue import ENTRIES, Entry
 from rflaf.datasets.download import DownloadFailed, download
 from rflaf.datasets.readers import BadFile
@@ -36,7 +37,7 @@ def names(available: bool | None = None) -> tuple[str, ...]:
     return tuple(
         name
         for name, entry in ENTRIES.items()
-        if all(folders.find(file) for file in entry.info.files) == available
+        if all(_find(file) for file in entry.info.files) == available
     )
 
 
@@ -143,20 +144,35 @@ def _entry(name: str) -> Entry:
 
 
 def _have(name: str, file: File, progress: bool) -> tuple[Path, File]:
-    found = folders.find(file)
+    found = _find(file)
     if found is not None:
         return found
     form = next((form for form in (file, *file.variants) if form.urls), None)
     if form is None:
         raise _missing(name, file, "it is not offered for download")
     try:
-        return download(form, folders.download_folder(), progress), form
+        return download(form, cache.cache_folder() / "files", progress), form
     except DownloadFailed as error:
         raise _missing(name, file, f"no download ({error})") from error
 
 
+def _candidates(file: File) -> list[tuple[Path, File]]:
+    """Each place where a file, or one of its other forms, may be, the best first."""
+    named = os.environ.get("RFLAF_DATA", "").split(os.pathsep)
+    folders = [
+        *(Path(part).expanduser() for part in named if part.strip()),
+        cache.cache_folder() / "files",
+    ]
+    return [(folder / form.path, form) for folder in folders for form in (file, *file.variants)]
+
+
+def _find(file: File) -> tuple[Path, File] | None:
+    """The first place where the file is, and in which form."""
+    return next(((path, form) for path, form in _candidates(file) if path.is_file()), None)
+
+
 def _missing(name: str, file: File, reason: str) -> DataNotAvailable:
-    places = "".join(f"\n  {path}" for path, _ in folders.candidates(file))
+    places = "".join(f"\n  {path}" for path, _ in _candidates(file))
     offers = "".join(
         f"\nIt can be had at {url} and be kept as '{form.path}' in a folder that RFLAF_DATA names."
         for form in (file, *file.variants)

@@ -7,7 +7,6 @@ import io
 import itertools
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,7 +29,7 @@ class BadFile(ValueError):
 
 @contextmanager
 def opened(path: Path, member: str | None = None) -> Iterator[IO[bytes]]:
-    """The bytes of a file, out of its .gz, or of a member of its .zip or .tar.gz."""
+    """The bytes of a file, unpacked if it ends in .gz, or of a member of its .zip or .tar.gz."""
     try:
         magic = _MAGIC.get(path.suffix, b"")
         with open(path, "rb") as plain:
@@ -41,7 +40,7 @@ def opened(path: Path, member: str | None = None) -> Iterator[IO[bytes]]:
                 name = _found(path, zipped.namelist(), member)
                 with zipped.open(name) as file:
                     yield file
-        elif path.name.endswith(".tar.gz"):
+        elif member is not None and path.name.endswith(".tar.gz"):
             with tarfile.open(path) as tarred:
                 extracted = tarred.extractfile(_found(path, tarred.getnames(), member))
                 if extracted is None:
@@ -58,12 +57,9 @@ def opened(path: Path, member: str | None = None) -> Iterator[IO[bytes]]:
 
 def check_gzip(path: Path) -> None:
     """Unpack all of a file: its checksum is at its end, beyond the members of a .tar.gz."""
-    try:
-        with gzip.open(path) as file:
-            while file.read(1 << 20):
-                pass
-    except (OSError, EOFError, zlib.error) as error:
-        raise BadFile(path, f"damaged or incomplete ({error}).") from error
+    with opened(path) as file:
+        while file.read(1 << 20):
+            pass
 
 
 def _found(path: Path, names: list[str], member: str | None) -> str:

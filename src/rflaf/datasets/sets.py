@@ -94,12 +94,12 @@ def _adult_rows(path: Path) -> tuple[list[list[Any]], list[int]]:
 
 def protein(files: tuple[Path, ...]) -> Dataset:
     values = readers.table(files[0], 10, header=CASP)
-    return _numbers(values[:, 1:], values[:, 0], CASP[1:])
+    return numbers(values[:, 1:], values[:, 0], CASP[1:])
 
 
 def ct(files: tuple[Path, ...]) -> Dataset:
     values = readers.table(files[0], 386, member="slice_localization_data.csv", header=CT)
-    return _numbers(values[:, 1:-1], values[:, -1], CT[1:-1])
+    return numbers(values[:, 1:-1], values[:, -1], CT[1:-1])
 
 
 def workloads(files: tuple[Path, ...]) -> Dataset:
@@ -111,7 +111,7 @@ def workloads(files: tuple[Path, ...]) -> Dataset:
     values = values[np.sort(np.unique(values, axis=0, return_index=True)[1])]
     if not len(values):
         raise readers.BadFile(files[0], "every row contains NaN.")
-    return _numbers(values[:, :-1], values[:, -1], WORKLOADS[:-1])
+    return numbers(values[:, :-1], values[:, -1], WORKLOADS[:-1])
 
 
 def millionsongs(files: tuple[Path, ...]) -> Dataset:
@@ -123,7 +123,7 @@ def millionsongs(files: tuple[Path, ...]) -> Dataset:
     names = (*numbered("timbre_average_", 12), *numbered("timbre_covariance_", 78))
     n = len(values)
     is_test = np.arange(n) >= n * 463_715 // 515_345
-    return _numbers(values[:, 1:], values[:, 0], names, is_test=is_test)
+    return numbers(values[:, 1:], values[:, 0], names, is_test=is_test)
 
 
 def covtype(files: tuple[Path, ...]) -> Dataset:
@@ -144,7 +144,7 @@ def masked(files: tuple[Path, ...], columns: int) -> Dataset:
         raise readers.BadFile(files[1], f"expected {len(values)} rows of masks of 0 and 1.")
     varies = np.ptp(values[~is_test, :-1], axis=0) > 0
     names = tuple(f"x{k + 1}" for k in np.flatnonzero(varies))
-    return _numbers(values[:, :-1][:, varies], values[:, -1], names, is_test=is_test)
+    return numbers(values[:, :-1][:, varies], values[:, -1], names, is_test=is_test)
 
 
 def authors_arrays(files: tuple[Path, ...]) -> Dataset:
@@ -154,5 +154,5 @@ def authors_arrays(files: tuple[Path, ...]) -> Dataset:
     return Dataset(inputs, target, ("x1", "x2"))
 
 
-def _numbers(inputs: Array, target: Array, names: tuple[str, ...], **more: Array) -> Dataset:
+def numbers(inputs: Array, target: Array, names: tuple[str, ...], **more: Array) -> Dataset:
     return Dataset(inputs, target, names, is_number=np.ones(inputs.shape[1], bool), **more)

@@ -7,6 +7,7 @@ then b1 and b2), which gives the authors' arrays back to rounding.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,21 +30,13 @@ class Bumps:
 
     def __call__(self, z: Array) -> Array:
         z = np.asarray(z)
-        if z.dtype != np.float32:
-            z = z.astype(np.float64)
-        total = self._piece(z, *self.pieces[0])
-        for piece in self.pieces[1:]:
-            total += self._piece(z, *piece)
-        return total
-
-    @staticmethod
-    def _piece(z: Array, left: float, right: float, start: float, sign: float) -> Array:
+        z = z if z.dtype == np.float32 else z.astype(np.float64)
         # every piece ends in zeros of the sine, so that clipping is the indicator
-        wave = np.asarray(np.clip(z, left, right))
-        if start:
-            wave -= z.dtype.type(start)
-        wave *= z.dtype.type(sign * np.pi)
-        return np.sin(wave, out=wave)
+        waves = (
+            np.sin((np.clip(z, left, right) - start) * (sign * np.pi))
+            for left, right, start, sign in self.pieces
+        )
+        return functools.reduce(np.add, waves)
 
 
 @dataclass(frozen=True)

@@ -25,42 +25,20 @@ _ID_NAME = re.compile(r"(?:.*[ _.-])?(?:id|uuid|guid)|unnamed: 0|rowid")
 
 @dataclass(frozen=True)
 class Column:
-    """The values of a column, as numbers, as times, or as levels.
-
-    Attributes
-    ----------
-    name : str
-    numbers : array of float, optional
-        NaN where a value is missing.
-    times : array of float, optional
-        Seconds since 1970 on the clock of the column's own time zone; NaN where missing.
-    utc : array of float, optional
-        The same moments on the clock of UTC; NaN for times without a time zone.
-    codes, levels : array of int, list of str, optional
-        The level of each row; -1 where it is missing, as an empty string is.
-    exact : array of objects, optional
-        The numbers as they were given, where some are integers that floats would round.
-    zone : str
-        The time zone; "" if there is none.
-    boolean, duration, declared : bool
-        Whether the numbers are truth values, or seconds of durations, and the levels those of a
-        type for categories.
-    other : str
-        The type of values that are none of these.
-    """
+    """The values of a column, as numbers, as times, or as levels."""
 
     name: str
-    numbers: Array | None = None
-    times: Array | None = None
-    codes: Array | None = None
+    numbers: Array | None = None  # NaN where a value is missing
+    times: Array | None = None  # seconds since 1970 on the clock of the column's own time zone
+    codes: Array | None = None  # the level of each row; -1 where it is missing, as "" is
     levels: Sequence[str] = ()
-    utc: Array | None = None
-    exact: Array | None = None
-    zone: str = ""
-    boolean: bool = False
-    duration: bool = False
-    declared: bool = False
-    other: str = ""
+    utc: Array | None = None  # the times on the clock of UTC; NaN for those without a time zone
+    exact: Array | None = None  # the numbers as given, where floats would round some integers
+    zone: str = ""  # the time zone; "" if there is none
+    boolean: bool = False  # the numbers are truth values
+    duration: bool = False  # the numbers are seconds of durations
+    declared: bool = False  # the levels are those of a type for categories
+    other: str = ""  # the type of values that are none of these
 
     @property
     def count(self) -> int | None:
@@ -127,9 +105,7 @@ def values_of(series: nw.Series[Any]) -> Array:
     Times are those on the clock of the column's own time zone.
     """
     dtype = series.dtype
-    if _has_objects(series):
-        return _objects(series)
-    if _needs_exact(series):
+    if _has_objects(series) or _needs_exact(series):
         return _objects(series)
     if dtype.is_numeric():
         return series.cast(nw.Float64).to_numpy()

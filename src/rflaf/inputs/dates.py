@@ -64,17 +64,11 @@ def _meanings(form: str, fields: tuple[str, str, str]) -> dict[str, int]:
 def learn_orders(texts: Sequence[str]) -> tuple[dict[str, str], str, list[str]] | None:
     """How some texts write their dates; None where one of them is no date.
 
-    Returns
-    -------
-    orders : dict of str
-        The order of day, month and year for each form: the separator and the digits of the year.
-        Every text of a form has a day in this order. Where several orders are left, the month comes
-        first after slashes, and the day after dots and dashes. A form whose texts mean the same in
-        all orders has none.
-    zone : str
-        The offset from UTC; "" without any, "UTC" if there are several.
-    notes : list of str
-        On orders that no text could decide on.
+    The result has the order of day, month and year for each form: the separator and the digits of
+    the year. Every text of a form has a day in this order. Where several orders are left, the month
+    comes first after slashes, and the day after dots and dashes. A form whose texts mean the same
+    in all orders has none. Then come the offset from UTC ("" without any, "UTC" if there are
+    several), and notes on orders that no text could decide on.
 
     Examples
     --------

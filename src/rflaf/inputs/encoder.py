@@ -13,12 +13,16 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    _check_sample_weight,
+    check_is_fitted,
+)
 
 from rflaf.arrays import Array
 from rflaf.inputs.kinds import kinds_of, warn_of
 from rflaf.inputs.learning import column_parts, matrix_parts, target_matrix
-from rflaf.inputs.opening import NAMES, categorical_at, column_names, opened
+from rflaf.inputs.opening import NAMES, categorical_at, opened
 from rflaf.inputs.parts import CodePart, DatePart, NumberPart, Part
 from rflaf.inputs.target_means import Coded, inner_folds, learn_means
 from rflaf.inputs.text import TextPart
@@ -172,10 +176,10 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         rows = np.flatnonzero(weights > 0)
         if not len(rows):
             raise ValueError("'sample_weight' must have a positive entry. Got only zeros.")
+        whole = len(rows) == len(weights)
         if isinstance(inputs, np.ndarray):
-            parts, kinds = matrix_parts(inputs if len(rows) == len(weights) else inputs[rows])
+            parts, kinds = matrix_parts(inputs if whole else inputs[rows])
         else:
-            whole = len(rows) == len(weights)
             used = inputs if whole else [column.take(rows) for column in inputs]
             kinds = kinds_of(used, categorical_at(found), self.categorical_features is None)
             parts, unsure = column_parts(used, kinds, self.one_hot_levels, codes)
@@ -288,16 +292,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         `input_features` must be the names of the fit, if given.
         """
         check_is_fitted(self)
-        names = column_names(self)
-        if input_features is not None:
-            if len(input_features) != self.n_features_in_ or (
-                hasattr(self, "feature_names_in_") and list(input_features) != names
-            ):
-                raise ValueError(
-                    "input_features is not equal to feature_names_in_, or should have length equal "
-                    f"to number of features ({self.n_features_in_}), got {len(input_features)}."
-                )
-            names = input_features
+        names = _check_feature_names_in(self, input_features)
         made = np.array([n for part in self.parts_ for n in part.names(names)], dtype=object)
         if self.means_ is None:
             return made

@@ -140,22 +140,17 @@ def level_part(column: int, values: Column, one_hot_levels: int, codes: bool) ->
 
 def _one_hot(column: int, kept: Array, counts: Array, levels: list[str]) -> LevelPart:
     """A column for each level that is kept, and one for all others if there are any."""
-    missing = len(levels)
     rare = int(counts.sum() > counts[kept].sum())
-    width = len(kept) + rare
-    named = [k for k in kept if k != missing]
-    rows = np.zeros((len(named) + 2, width))
-    place = {int(k): i for i, k in enumerate(kept)}
-    for row, k in enumerate(named):
-        rows[row, place[int(k)]] = 1
-    if rare:  # unknown levels, and missing ones if there are few or none, are rare ones
-        rows[-2:, -1] = 1
-    if missing in place:
-        rows[-2] = 0
-        rows[-2, place[missing]] = 1
-    made = [*("missing" if k == missing else levels[k] for k in kept), *["rare"] * rare]
-    others = sorted(levels[k] for k in np.flatnonzero(counts[:-1]) if k not in place)
-    return LevelPart(column, [levels[k] for k in named], rows, tuple(made), others)
+    named = [levels[k] for k in kept if k < len(levels)]
+    missing = len(named) < len(kept)  # it is the last of those kept
+    rows = np.eye(len(named) + 2, len(kept) + rare)
+    rows[-2:] = 0
+    rows[-2:, len(kept) :] = 1  # unknown levels, and missing ones if there are few, are rare ones
+    if missing:
+        rows[-2] = np.arange(rows.shape[1]) == len(named)
+    others = sorted(levels[k] for k in np.setdiff1d(np.flatnonzero(counts[:-1]), kept))
+    made = (*named, *["missing"] * missing, *["rare"] * rare)
+    return LevelPart(column, named, rows, made, others)
 
 
 def target_matrix(y: Any, classes: bool) -> Array:

@@ -1,4 +1,8 @@
-"""What becomes of columns: each part turns some of them into numbers."""
+"""What becomes of columns: each part turns some of them into numbers.
+
+`origin` of a part is the column that each of its results comes from, `names` gives the results'
+names for those of the columns, and `encode` their values, n × width.
+"""
 
 from __future__ import annotations
 
@@ -21,40 +25,23 @@ DIGITS = 9  # of points on circles: the sines of 30° and 150° must be one valu
 
 @dataclass(frozen=True)
 class NumberPart:
-    """Numbers, with the fit's median for those that are missing, and columns that say which were.
+    """Numbers, with the fit's median for missing ones, and columns that say which were missing."""
 
-    Attributes
-    ----------
-    at : array of int
-        The columns.
-    medians : array of float
-        For each of them.
-    flagged : array of int
-        Those among them that had missing values in the fit.
-    lenient : array of int
-        Those whose non-numeric entries count as missing.
-    durations : array of int
-        Those that held durations, in seconds.
-    """
-
-    at: Array
-    medians: Array
-    flagged: Array
-    lenient: Array
-    durations: Array
+    at: Array  # the columns
+    medians: Array  # of each of them
+    flagged: Array  # those among them that had missing values in the fit
+    lenient: Array  # columns whose non-numeric entries count as missing
+    durations: Array  # columns that held durations, in seconds
 
     @property
     def origin(self) -> Array:
-        """The column that each of the results comes from."""
         return np.concatenate([self.at, self.at[self.flagged]])
 
     def names(self, names: Sequence[str]) -> list[str]:
-        """Names of the results."""
         missing = [f"{names[k]}_missing" for k in self.at[self.flagged]]
         return [*(names[k] for k in self.at), *missing]
 
     def encode(self, columns: Sequence[Column]) -> Array:
-        """The columns' values, n × width."""
         lenient, durations = set(self.lenient.tolist()), set(self.durations.tolist())
         found = [as_numbers(columns[k], k in lenient, k in durations) for k in self.at.tolist()]
         return self.filled(np.column_stack(found))
@@ -89,25 +76,13 @@ def columns_with_missing(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class LevelPart:
-    """A category: a row of numbers for each level, for what is missing, and for the unknown.
-
-    Attributes
-    ----------
-    column : int
-    levels : list of str
-    values : array, (levels + 2) × width
-        The last two rows are those of missing values and of unknown levels.
-    made : tuple of str
-        What each of the results is: the name of a level, "missing" or "rare".
-    rare : list of str
-        Levels of the fit that have no row of their own and count as unknown ones.
-    """
+    """A category: a row of numbers for each level, for what is missing, and for the unknown."""
 
     column: int
     levels: list[str]
-    values: Array
-    made: tuple[str, ...]
-    rare: list[str]
+    values: Array  # (levels + 2) × width; the last rows are for missing values and unknown levels
+    made: tuple[str, ...]  # what each of the results is: the name of a level, "missing" or "rare"
+    rare: list[str]  # levels of the fit that have no row of their own and count as unknown ones
 
     @property
     def known(self) -> list[str]:
@@ -116,15 +91,12 @@ class LevelPart:
 
     @property
     def origin(self) -> Array:
-        """The column that each of the results comes from."""
         return np.full(self.values.shape[1], self.column)
 
     def names(self, names: Sequence[str]) -> list[str]:
-        """Names of the results."""
         return [f"{names[self.column]}_{made}" for made in self.made]
 
     def encode(self, columns: Sequence[Column]) -> Array:
-        """The rows of the levels."""
         return self.values[level_codes(columns[self.column], self.levels)]
 
 
@@ -132,11 +104,7 @@ class LevelPart:
 class CodePart:
     """A category of many levels: the code of each row's level, as a float.
 
-    Attributes
-    ----------
-    column : int
-    levels : list of str
-        Their codes are 0, 1, … in this order; missing and unknown levels have the next two.
+    Codes are 0, 1, … in the order of `levels`; missing and unknown levels have the next two.
     """
 
     column: int
@@ -149,7 +117,6 @@ class CodePart:
 
     @property
     def origin(self) -> Array:
-        """The column that the result comes from."""
         return np.array([self.column])
 
     @property
@@ -158,11 +125,9 @@ class CodePart:
         return len(self.levels) + 2
 
     def names(self, names: Sequence[str]) -> list[str]:
-        """The name of the result."""
         return [f"{names[self.column]}_level"]
 
     def encode(self, columns: Sequence[Column]) -> Array:
-        """The codes, n × 1."""
         return level_codes(columns[self.column], self.levels).astype(np.float64)[:, None]
 
 
@@ -177,47 +142,24 @@ def level_codes(column: Column, levels: Sequence[str]) -> NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class DatePart:
-    """Dates: days since the first, and points on circles for the year, the week and the day.
-
-    Attributes
-    ----------
-    column : int
-    first : float
-        The earliest of the fit, in seconds since 1970.
-    median : float
-        Of the days since the first; taken for what is missing, with the centre of the circles.
-    circles : tuple of str
-        Those that vary, of "year", "week" and "day".
-    flagged : bool
-        Whether dates were missing in the fit.
-    orders : dict of str
-        The order of day, month and year in each form of text that the fit has seen.
-    zone : str
-        The time zone of the fit, whose clock counts; "": none.
-    since : DatePart, optional
-        That of another column, to which the distance is given in days too.
-    since_median : float
-        For a distance that is missing.
-    """
+    """Dates: days since the first, and points on circles for the year, the week and the day."""
 
     column: int
-    first: float
-    median: float
-    circles: tuple[str, ...]
-    flagged: bool
-    orders: dict[str, str]
-    zone: str
-    since: DatePart | None = None
-    since_median: float = 0.0
+    first: float  # the earliest of the fit, in seconds since 1970
+    median: float  # days since the first, for what is missing; its point is the circles' centre
+    circles: tuple[str, ...]  # those that vary, of "year", "week" and "day"
+    flagged: bool  # whether dates were missing in the fit
+    orders: dict[str, str]  # of day, month and year, for each form of text that the fit has seen
+    zone: str  # the time zone of the fit, whose clock counts; "": none
+    since: DatePart | None = None  # that of another column, to which the days are given too
+    since_median: float = 0.0  # for a distance that is missing
 
     @property
     def origin(self) -> Array:
-        """The column that each of the results comes from."""
         width = 1 + 2 * len(self.circles) + (self.since is not None) + self.flagged
         return np.full(width, self.column)
 
     def names(self, names: Sequence[str]) -> list[str]:
-        """Names of the results."""
         name = names[self.column]
         found = [f"{name}_days"]
         found += [f"{name}_{circle}_{axis}" for circle in self.circles for axis in ("sin", "cos")]
@@ -230,7 +172,6 @@ class DatePart:
         return as_times(columns[self.column], self.orders, self.zone)
 
     def encode(self, columns: Sequence[Column]) -> Array:
-        """The dates' numbers."""
         times = self.times(columns)
         missing = np.isnan(times)
         found = [np.where(missing, self.median, (times - self.first) / DAY)]

@@ -22,21 +22,11 @@ _SMALLEST = 5e-324  # positive number: targets that are 0 have no say in the uni
 
 @dataclass(frozen=True)
 class Coded:
-    """Which columns of a matrix hold codes of levels, or numbers of texts.
+    """Which columns of a matrix hold codes of levels, or numbers of texts."""
 
-    Attributes
-    ----------
-    columns : array of int
-        Those of codes.
-    sizes : tuple of int
-        The number of codes of each: its levels, then missing, then unknown.
-    texts : tuple of array of int
-        The columns that each column of text has become.
-    """
-
-    columns: NDArray[np.intp]
-    sizes: tuple[int, ...]
-    texts: tuple[NDArray[np.intp], ...] = ()
+    columns: NDArray[np.intp]  # those of codes
+    sizes: tuple[int, ...]  # the number of codes of each: its levels, then missing, then unknown
+    texts: tuple[NDArray[np.intp], ...] = ()  # the columns that each column of text has become
 
     @property
     def replaced(self) -> NDArray[np.intp]:
@@ -51,27 +41,14 @@ class Coded:
 
 @dataclass(frozen=True)
 class TargetMeans:
-    """Means of C targets by level in place of codes, and predictions in place of texts.
+    """Means of C targets by level in place of codes, and predictions in place of texts."""
 
-    Attributes
-    ----------
-    d : int
-        The number of columns of x.
-    columns : array of int
-        Those that hold codes.
-    tables : list of array, size × C
-        For rows that had no part in the means: one table per column.
-    of_fold : dict of int to list of array
-        For rows that had: the means without the rows of their own fold, by fold.
-    texts : list of TextRidge
-        The predictions.
-    """
-
-    d: int
-    columns: NDArray[np.intp]
-    tables: list[Array]
+    d: int  # the number of columns of x
+    columns: NDArray[np.intp]  # those that hold codes
+    tables: list[Array]  # size × C for each of these, for rows that had no part in the means
+    # for rows that had: the means without the rows of their own fold, by fold
     of_fold: dict[int, list[Array]] = field(default_factory=dict)
-    texts: list[TextRidge] = field(default_factory=list)
+    texts: list[TextRidge] = field(default_factory=list)  # the predictions
 
     @property
     def replaced(self) -> NDArray[np.intp]:
@@ -86,17 +63,12 @@ class TargetMeans:
     def __call__(self, x: Array, fold: Array | None = None) -> Array:
         """The other columns of x in their order, then C means per coded column, then texts.
 
-        Parameters
-        ----------
-        x : array, n × d
-        fold : array of n ints, optional
-            The fold of a row that the means were learned from; -1 for other rows. None: no row was.
+        `fold` is that of each row that the means were learned from; -1 for other rows. None: no
+        row was.
         """
         codes = x[:, self.columns].astype(np.intp)
         means = [table[code] for table, code in zip(self.tables, codes.T)]
-        for number in [] if fold is None else np.unique(fold[fold >= 0]).tolist():
-            if number not in self.of_fold:  # no row of it was learned from
-                continue
+        for number in [] if fold is None else np.intersect1d(fold, [*self.of_fold]).tolist():
             rows = np.flatnonzero(fold == number)
             for found, table, code in zip(means, self.of_fold[number], codes.T):
                 found[rows] = table[code[rows]]
@@ -135,24 +107,14 @@ def learn_means(
 ) -> TargetMeans:
     """Means of targets by level and predictions by text: of all rows, and of all but a fold's.
 
-    Parameters
-    ----------
-    x : array, n × d
-    coded : Coded
-        The columns of x that hold codes.
-    targets : array, n × C
-    weights : array of n
-        Rows of weight zero do not count. The unit of weights does not matter.
-    fold : array of n ints
-        From 0 on. Rows that belong together share one.
-    least : int
-        Levels that are in fewer folds have the common mean for rows that had no part in the means.
-        With 2, a level whose rows all lie in one fold gets the common mean: its rows were shown
-        that, so nothing was learned about their own. With folds of groups this is any level that
-        belongs to one group, such as a name.
+    Rows of weight zero do not count, and the unit of weights does not matter. Rows that belong
+    together share a fold; folds are numbered from 0 on.
 
-    Notes
-    -----
+    Levels that are in fewer than `least` folds have the common mean for rows that had no part in
+    the means. With 2, a level whose rows all lie in one fold gets the common mean: its rows were
+    shown that, so nothing was learned about their own. With folds of groups this is any level that
+    belongs to one group, such as a name.
+
     Means without a fold are computed from sums over the other folds, each in units of its own, so
     that they have no bit of the fold's targets. An unknown level has the common mean, as has any
     level without rows. Without any row of positive weight the means are 0.
@@ -181,25 +143,13 @@ def learn_means(
 
 @dataclass(frozen=True)
 class _FoldSums:
-    """Sums over the rows of a fold, in units that neither overflow nor vanish.
+    """Sums over the rows of a fold, in units that neither overflow nor vanish."""
 
-    Attributes
-    ----------
-    rows : int
-        Those of positive weight.
-    heaviest : float
-        The largest weight, the unit of weights.
-    unit, centre : array of C
-        Targets are `unit * (centre + value)`.
-    by_level : list of array, 3 × size × C
-        Weights, values and squared values by level, for each coded column.
-    """
-
-    rows: int
-    heaviest: float
-    unit: Array
+    rows: int  # of positive weight
+    heaviest: float  # the largest weight, the unit of weights
+    unit: Array  # targets are `unit * (centre + value)`
     centre: Array
-    by_level: list[Array]
+    by_level: list[Array]  # weights, values and squares by level, 3 × size × C per coded column
 
     @property
     def weight(self) -> float:

@@ -24,36 +24,23 @@ _BLOCK = 1_000  # texts at a time, so that memory does not grow with their numbe
 
 @dataclass(frozen=True)
 class TextPart:
-    """Free text: how much its character n-grams point in each of the fit's main directions.
-
-    Attributes
-    ----------
-    column : int
-    weights : array of buckets
-        Of n-grams: the rarer, the larger.
-    directions : array, buckets × width
-    flagged : bool
-        Whether a last column marks missing texts, which are 0 in all others.
-    """
+    """Free text: how much its character n-grams point in each of the fit's main directions."""
 
     column: int
-    weights: Array
-    directions: Array
-    flagged: bool
+    weights: Array  # of the buckets of n-grams: the rarer, the larger
+    directions: Array  # buckets × width
+    flagged: bool  # whether a last column marks missing texts, which are 0 in all others
 
     @property
     def origin(self) -> Array:
-        """The column that each of the results comes from."""
         return np.full(self.directions.shape[1] + self.flagged, self.column)
 
     def names(self, names: Sequence[str]) -> list[str]:
-        """Names of the results."""
         name = names[self.column]
         found = [f"{name}_text_{k}" for k in range(self.directions.shape[1])]
         return found + [f"{name}_missing"] * self.flagged
 
     def encode(self, columns: Sequence[Column]) -> Array:
-        """The texts' numbers, n × width."""
         codes, texts = as_levels(columns[self.column])
         used, place = np.unique(codes, return_inverse=True)
         given = ["" if k < 0 else texts[k] for k in used.tolist()]

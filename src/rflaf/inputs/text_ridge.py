@@ -24,23 +24,14 @@ class TextRidge:
     """Predictions of C targets, in place of the K numbers of a column of text, and the first few.
 
     Where a text does not help, predictions are the mean, and nothing is beside them.
-
-    Attributes
-    ----------
-    columns : array of K ints
-        The columns of x that hold the numbers.
-    weights : array, (K + 1) × C
-        For rows that had no part in the regression; the last ones are the intercepts.
-    ends : array, 2 × C
-        The least and the largest prediction for rows of other folds. None goes beyond: rows that
-        were learned from would, and models know nothing there.
-    of_fold : dict of int to array
-        For rows that had a part: the weights without the rows of their own fold, by fold.
     """
 
-    columns: NDArray[np.intp]
-    weights: Array
+    columns: NDArray[np.intp]  # of x, which hold the K numbers
+    weights: Array  # (K + 1) × C, for rows that had no part in the regression; intercepts are last
+    # 2 × C, the least and the largest prediction for rows of other folds. None goes beyond: rows
+    # that were learned from would, and models know nothing there.
     ends: Array
+    # for rows that had a part: the weights without the rows of their own fold, by fold
     of_fold: dict[int, Array] = field(default_factory=dict)
 
     def __call__(self, x: Array, fold: Array | None = None) -> Array:

@@ -31,8 +31,7 @@ _MOST_OUTPUTS = 16  # beyond, a matrix product is faster than the kernel's own
 def activate(z: Tensor, a: Tensor, basis: str, dim: int = -1) -> Tensor:
     """sigma(z); where a is C × N, with one activation for each of the C channels along `dim`."""
     if runs_here(z, a, basis):
-        out: Tensor = _Activate.apply(z, a, basis, dim)  # type: ignore[no-untyped-call]
-        return out
+        return _Activate.apply(z, a, basis, dim)  # type: ignore[no-untyped-call]
     return _by_operators(z, a, basis, dim)
 
 
@@ -51,8 +50,7 @@ def network(x: Tensor, W: Tensor, a: Tensor, V: Tensor, basis: str) -> Tensor:
     wanted = any(tensor.requires_grad for tensor in (x, W, a, V))
     if not (same and wanted and torch.is_grad_enabled() and _fits(x, W.shape[1], a, V, basis)):
         return readout(x @ W, a, V, basis)
-    out: Tensor = _Readout.apply(x, W, a, V, basis, None)  # type: ignore[no-untyped-call]
-    return out
+    return _Readout.apply(x, W, a, V, basis, None)  # type: ignore[no-untyped-call]
 
 
 def readout(z: Tensor, a: Tensor, V: Tensor, basis: str, rows: Tensor | None = None) -> Tensor:
@@ -70,8 +68,7 @@ def readout(z: Tensor, a: Tensor, V: Tensor, basis: str, rows: Tensor | None = N
     if not (here and z.numel()):
         return activate(z, a, basis) @ V
     if training:
-        out: Tensor = _Readout.apply(z, None, a, V, basis, rows)  # type: ignore[no-untyped-call]
-        return out
+        return _Readout.apply(z, None, a, V, basis, rows)  # type: ignore[no-untyped-call]
     sigma = ops.sigma(a, basis)
     with at_most(_threads(z.numel())):
         return torch.from_numpy(fused.predict(sigma, as_numpy(z), as_numpy(V)))

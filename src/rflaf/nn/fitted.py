@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from copy import deepcopy
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, fx, nn
 
+from rflaf.arrays import Array
 from rflaf.bases import Fixed
 from rflaf.graphs import Operators
 from rflaf.nn.learnable import LearnableActivation
 from rflaf.nn.networks import FixedActivation, TwoLayerNetwork, seeded
-
-Array = NDArray[Any]
 
 
 class FittedModule(nn.Module):
@@ -29,16 +27,14 @@ class FittedModule(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Predictions as by `predict`; for classifiers as by `predict_proba`."""
-        result: Tensor = self.steps(x)[1]
-        return result.to(x.dtype)
+        return self.steps(x)[1].to(x.dtype)
 
     def scores(self, x: Tensor) -> Tensor:
         """Scores, n × C: log-odds for two classes, logits for more.
 
         For regressors with a log link, the logarithm of the prediction; else the prediction.
         """
-        result: Tensor = self.steps(x)[0]
-        return result.to(x.dtype)
+        return self.steps(x)[0].to(x.dtype)
 
     def _apply(self, fn: Any, recurse: bool = True) -> FittedModule:
         """`to`, `float`, `cuda` …: what can be trained changes its precision, constants do not.
@@ -53,7 +49,9 @@ class FittedModule(nn.Module):
         return self
 
     def _constants(self) -> Iterator[tuple[str, Tensor]]:
-        for name, tensor in chain(self.steps.named_buffers(), self.steps.named_parameters()):
+        for name, tensor in itertools.chain(
+            self.steps.named_buffers(), self.steps.named_parameters()
+        ):
             if not name.startswith("member_") or name.endswith(".unit"):
                 yield name, tensor
 
@@ -113,8 +111,7 @@ class _Tape(Operators):
         return self.named(self.graph.call_module(name, (self.nodes[x],)))
 
     def cast(self, x: str, dtype: Any) -> str:
-        kind = torch.from_numpy(np.empty(0, dtype)).dtype
-        return self.add("Cast", x, to=kind)
+        return self.add("Cast", x, to=torch.from_numpy(np.empty(0, dtype)).dtype)
 
     def _node(self, operator: str, names: list[str], attributes: dict[str, Any]) -> str:
         if operator not in _OPERATORS:
@@ -147,7 +144,7 @@ def _steps_of(model: Any) -> fx.GraphModule:
     width = model.n_features_in_ if encoder is None else len(encoder.origin_)
     if encoder is not None and encoder.is_numeric:
         x = encoder.export(tape, x)
-    count = iter(range(len(model.members_)))
+    count = itertools.count()
 
     def readout(member: Any, inputs: str, order: Array) -> str:
         number = next(count)
@@ -201,10 +198,6 @@ def _sum(x: Tensor, axes: list[int], keepdims: int) -> Tensor:
     return x.sum(axes, keepdim=bool(keepdims))
 
 
-def _softmax(x: Tensor, axis: int) -> Tensor:
-    return torch.softmax(x, axis)
-
-
 def _transpose(x: Tensor, perm: tuple[int, ...]) -> Tensor:
     return x.permute(perm)
 
@@ -236,7 +229,7 @@ _OPERATORS: dict[str, Any] = {
     "Relu": torch.relu,
     "Reshape": torch.reshape,
     "Sign": torch.sign,
-    "Softmax": _softmax,
+    "Softmax": torch.softmax,
     "Squeeze": torch.squeeze,
     "Sub": torch.sub,
     "Transpose": _transpose,

@@ -50,9 +50,8 @@ def _evaluate_cells(z: Tensor, a: Tensor, name: str, order: int) -> Tensor:
     if order > 1:
         return total.masked_fill((z < low) | (z > high), 0)
     slopes = (coefficients @ edge_slopes).to(z.dtype)
-    below, above = (slopes[..., k].reshape(-1, *[1] * (z.ndim - 1)) for k in (0, 1))
-    if z.ndim == 0:
-        below, above = below.reshape(()), above.reshape(())
+    shape = (-1, *[1] * (z.ndim - 1)) if z.ndim else ()
+    below, above = (slopes[..., k].reshape(shape) for k in (0, 1))
     if order == 1:
         return torch.where(z < low, below, torch.where(z > high, above, total))
     if named_basis(name).tail == "linear":
@@ -141,10 +140,9 @@ def _frame(name: str) -> tuple[float, float, float, int]:
 
 def _cubics_for(name: str, z: Tensor) -> tuple[Tensor, Tensor]:
     if torch.compiler.is_compiling():  # a tensor of a trace must not get into the cache
-        cubics, edge_slopes = (
-            torch.tensor(array.tolist(), dtype=torch.float64) for array in cubics_of(name)
-        )
-        return cubics.to(z.device, _sum_dtype(z)), edge_slopes.to(z.device, _sum_dtype(z))
+        made = (torch.tensor(array.tolist(), dtype=torch.float64) for array in cubics_of(name))
+        cubics, edge_slopes = (tensor.to(z.device, _sum_dtype(z)) for tensor in made)
+        return cubics, edge_slopes
     return _cubics(name, z.device, _sum_dtype(z))
 
 

@@ -34,14 +34,7 @@ class KANLayer(nn.Module):
     number, past the end of the next layer's grid. The scales differ in size and sign, and keep the
     edges apart.
 
-    Parameters
-    ----------
-    n_inputs, n_outputs : int
-        Sizes.
-    basis : BSpline
-        Of degree 3 at most.
-    generator : torch.Generator, optional
-        For the parameters.
+    The splines are of degree 3 at most; `generator` draws the parameters.
     """
 
     def __init__(
@@ -65,8 +58,7 @@ class KANLayer(nn.Module):
         """From n × in to n × out."""
         coefficients = self.scales[:, None] * self.splines
         if x.ndim == 2 and runs_eagerly(x, coefficients):
-            apply: Any = _SplineSums.apply
-            sums: Tensor = apply(x, coefficients, self)
+            sums = _SplineSums.apply(x, coefficients, self)  # type: ignore[no-untyped-call]
         else:
             sums = self.dense_sums(x, coefficients)
         return nn.functional.silu(x) @ self.base + sums
@@ -79,8 +71,7 @@ class KANLayer(nn.Module):
         whole = traced or torch.compiler.is_compiling()
         rows = max(1, _BLOCK_NUMBERS // (self.n_inputs * self.basis.n))
         blocks = (x,) if whole else torch.split(x, rows)
-        parts = [self.basis_values(block).flatten(1) @ flat for block in blocks]
-        return torch.cat(parts)
+        return torch.cat([self.basis_values(block).flatten(1) @ flat for block in blocks])
 
     def basis_values(self, x: Tensor) -> Tensor:
         """B_k(x_i), n × in × N."""
@@ -194,5 +185,4 @@ def _pieces(degree: int) -> list[list[float]]:
     whole = BSplineCurve.basis_element(np.arange(degree + 2.0))
     pieces = PPoly.from_spline(whole).c[:, degree : 2 * degree + 1]
     # the spline that began first is in its last piece; PPoly has the highest power first
-    found: list[list[float]] = pieces[::-1, ::-1].tolist()
-    return found
+    return pieces[::-1, ::-1].tolist()

@@ -17,10 +17,9 @@ from rflaf.arrays import Float64
 from rflaf.bases import LEARNABLE_BASES, Basis, Continued
 from rflaf.fused import DEFAULT_TOL, Direct, Layout, Sigma, Table, basis_layout, table_frame
 
-# Cells to a basis's spacing. Splines would do with one, but the elements of a batch that fall into
-# one cell wait for one another in the adjoint.
-_LEAST_PARTS = 6
-_MAX_PARTS = 512
+# Cells to a basis's spacing, as few as will do. Splines would do with one, but the elements of a
+# batch that fall into one cell wait for one another in the adjoint.
+_PARTS = (6, 12, 24, 48, 96, 192, 384, 512)
 _types: dict[str, type[Basis]] = {
     kind.__name__: kind for kind in (*LEARNABLE_BASES.values(), Continued) if isinstance(kind, type)
 }
@@ -47,9 +46,6 @@ class CellLayout:
         return Table(self, coefficients, cells, frame)  # type: ignore[arg-type]
 
 
-AnyLayout = Layout | CellLayout
-
-
 def basis_name(basis: Basis) -> str:
     """The string for `basis`; `named_basis` gives an equal basis back.
 
@@ -63,30 +59,26 @@ def basis_name(basis: Basis) -> str:
 @lru_cache(maxsize=256)
 def named_basis(name: str) -> Basis:
     """The basis of a string made by `basis_name`."""
-    basis: Basis = json.loads(name, object_hook=_as_basis)
-    return basis
+    return json.loads(name, object_hook=_as_basis)
 
 
 @lru_cache(maxsize=256)
-def layout_of(name: str) -> AnyLayout | None:
+def layout_of(name: str) -> Layout | CellLayout | None:
     """The layout of a basis, or None where no table serves.
 
-    It has the fewest cells, by doubling, that give every function to `DEFAULT_TOL`; six to the
-    spacing do for Gaussians and splines.
+    It has the fewest of `_PARTS` that give every function to `DEFAULT_TOL`; six to the spacing do
+    for Gaussians and splines.
     """
     basis = named_basis(name)
     if basis.tail == "direct":
         return None
-    own_layout = getattr(basis, "cell_layout", None)
-    if own_layout is not None:
-        made: AnyLayout = own_layout()
-        return made
-    parts = _LEAST_PARTS
-    while True:
+    if hasattr(basis, "cell_layout"):
+        return basis.cell_layout()
+    for parts in _PARTS:
         layout = basis_layout(basis, parts)
-        if _worst_error(layout, basis) <= DEFAULT_TOL or parts >= _MAX_PARTS:
-            return layout
-        parts = min(2 * parts, _MAX_PARTS)
+        if _worst_error(layout, basis) <= DEFAULT_TOL:
+            break
+    return layout
 
 
 @lru_cache(maxsize=64)

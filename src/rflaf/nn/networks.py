@@ -64,16 +64,7 @@ class FixedActivation(nn.Module):
 class TwoLayerNetwork(nn.Module):
     """sigma(X W) V without an intercept; the four networks below differ in sigma and W alone.
 
-    Parameters
-    ----------
-    n_inputs, n_components : int
-        d and M.
-    n_outputs : int, optional
-        C. By default the output is a vector of one number per row.
-    activation : Module
-        sigma.
-    generator : torch.Generator, optional
-        For W and V.
+    `activation` is sigma, and `generator` draws W and V.
     """
 
     frozen: ClassVar[bool]
@@ -117,8 +108,7 @@ class TwoLayerNetwork(nn.Module):
         sigma = self.activation
         if isinstance(sigma, LearnableActivation) and sigma.is_plain():
             return readout(z, sigma.coefficients, self.V, sigma.basis_name, rows)
-        phi: Tensor = sigma(z if rows is None else z.index_select(0, rows))
-        return phi @ self.V
+        return sigma(z if rows is None else z.index_select(0, rows)) @ self.V
 
     def forward(self, x: Tensor) -> Tensor:
         """sigma(X W) V, of shape n, or n × C.

@@ -36,8 +36,8 @@ from rflaf.runtime.threads import at_most
 @torch.library.custom_op("rflaf::evaluate", mutates_args=())
 def evaluate(z: Tensor, a: Tensor, basis: str, order: int) -> Tensor:
     if order == 0 and runs_on_gpu(z, basis):
-        rows, tables = _rows(z, a), table_map(basis).device_tables(a, z)
-        return gpu_kernels().apply(rows, *tables).view(z.shape)
+        tables = table_map(basis).device_tables(a, z)
+        return gpu_kernels().apply(_rows(z, a), *tables).view(z.shape)
     if order or not _runs_fused(z, a, basis):
         return gather.evaluate(z, a, basis, order).contiguous()
     if layout_of(basis) is None:
@@ -70,14 +70,10 @@ def gradients(g: Tensor, z: Tensor, a: Tensor, basis: str) -> tuple[Tensor, Tens
     return _gradients(g, z, a, basis)
 
 
-def _like(tensor: Tensor) -> Tensor:
-    return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-
-
-evaluate.register_fake(lambda z, a, basis, order: _like(z))
-slope.register_fake(lambda g, z, a, basis, order: _like(z))
-adjoint.register_fake(lambda g, z, like, basis, order: _like(like))
-gradients.register_fake(lambda g, z, a, basis: (_like(z), _like(a)))
+evaluate.register_fake(lambda z, a, basis, order: z.new_empty(z.shape))
+slope.register_fake(lambda g, z, a, basis, order: z.new_empty(z.shape))
+adjoint.register_fake(lambda g, z, like, basis, order: like.new_empty(like.shape))
+gradients.register_fake(lambda g, z, a, basis: (z.new_empty(z.shape), a.new_empty(a.shape)))
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -173,16 +169,14 @@ def _gradients(
     g: Tensor, z: Tensor, a: Tensor, basis: str, need_z: bool = True, need_a: bool = True
 ) -> tuple[Tensor, Tensor]:
     """g sigma'(z) and the gradient for a; those not wanted may be empty."""
-    maps = table_map(basis) if layout_of(basis) is not None else None
-    if maps is None:
+    if layout_of(basis) is None:
         direct, rows, weights = sigma(a, basis), *(as_numpy(t).reshape(1, -1) for t in (z, g))
         slopes = fused.slope(direct, rows, weights).reshape(z.shape)
         gradient = torch.from_numpy(fused.adjoint(direct, rows, weights)).to(a.dtype)
         return torch.from_numpy(slopes), gradient
+    maps = table_map(basis)
     if z.device.type == "cuda":
-        tables = maps.device_tables(a, z)
-        rows = _rows(z, a)
-        given = _rows(g, a), rows, *tables, need_z, need_a
+        given = _rows(g, a), _rows(z, a), *maps.device_tables(a, z), need_z, need_a
         dz, sums = gpu_kernels().gradients(*given)
         da = maps.device_pull_back(sums, a) if need_a else sums
         return dz.view(z.shape) if need_z else dz, da

@@ -79,24 +79,21 @@ def mean_square(a: Tensor, name: str) -> Tensor:
 
 @lru_cache(maxsize=32)
 def _on(name: str, device: torch.device) -> tuple[Tensor, Tensor, float]:
-    cubics, slopes, cell = _functions(name)
+    """The cubics of the single functions, N × n_cells × 4, their tails' slopes, and the cell."""
+    basis, layout = named_basis(name), layout_of(name)
+    if layout is None:
+        edges, step = np.linspace(*basis.grid, _POWER_CELLS + 1, retstep=True)
+        rises, cell = basis.derivative(edges).T, float(step)
+        cubics, slopes = _hermite(basis(edges).T, rises * cell), rises[:, [0, -1]]
+    elif isinstance(layout, Layout):
+        cubics, slopes = cubics_of(name)
+        cubics, cell = cubics[:, :-1], layout.cell
+    else:
+        raise ValueError(f"{basis!r} jumps, so it has no slope everywhere.")
     dtype = torch.float32 if device.type == "mps" else torch.float64
     with torch.inference_mode(False):  # a cached tensor must not belong to one mode
         made = [torch.from_numpy(each).to(device, dtype) for each in (cubics, slopes)]
     return made[0], made[1], cell
-
-
-def _functions(name: str) -> tuple[Float64, Float64, float]:
-    """The cubics of the single functions, N × n_cells × 4, their tails' slopes, and the cell."""
-    basis, layout = named_basis(name), layout_of(name)
-    if layout is None:
-        edges, cell = np.linspace(*basis.grid, _POWER_CELLS + 1, retstep=True)
-        slopes = basis.derivative(edges).T
-        return _hermite(basis(edges).T, slopes * cell), slopes[:, [0, -1]], float(cell)
-    if not isinstance(layout, Layout):
-        raise ValueError(f"{basis!r} jumps, so it has no slope everywhere.")
-    cubics, slopes = cubics_of(name)
-    return cubics[:, :-1], slopes, layout.cell
 
 
 def _hermite(values: Float64, rises: Float64) -> Float64:

@@ -233,26 +233,24 @@ def _check_rows(
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     outputs = dict(zip(names, session.run(names, inputs), strict=True))
-    if "probabilities" in outputs:
-        expected = model.predict_proba(rows)
-        difference = _difference(outputs["probabilities"], expected)
-        labels = np.asarray(np.searchsorted(model.classes_, outputs["label"]))
+    levels = [each for each in wanted if not isinstance(each, str)]
+    is_pipeline = type(model) is Pipeline
+    last = model[-1] if is_pipeline else model
+    rows = model[:-1].transform(rows) if is_pipeline and len(model) > 1 else rows
+    made: dict[str, Callable[[], Array]] = {
+        "features": lambda: last.transform(rows),
+        "prediction": lambda: last.predict(rows),
+        "probabilities": lambda: last.predict_proba(rows),
+        "std": lambda: last.predict_std(rows),
+        "quantiles": lambda: last.predict_quantiles(rows, levels),
+    }
+    label = outputs.pop("label", None)
+    expected = {name: made[name]() for name in outputs}
+    difference = max(_difference(outputs[name], expected[name]) for name in outputs)
+    if label is not None:
         # another label is right only where two classes are as good as equally probable
-        chosen = np.take_along_axis(expected, labels[:, None], axis=1)[:, 0]
-        difference = max(difference, float((expected.max(axis=1) - chosen).max()))
-    elif "features" not in outputs:
-        is_pipeline = type(model) is Pipeline
-        last = model[-1] if is_pipeline else model
-        rows = model[:-1].transform(rows) if is_pipeline and len(model) > 1 else rows
-        levels = [each for each in wanted if not isinstance(each, str)]
-        made: dict[str, Callable[[], Array]] = {
-            "prediction": lambda: last.predict(rows),
-            "std": lambda: last.predict_std(rows),
-            "quantiles": lambda: last.predict_quantiles(rows, levels),
-        }
-        difference = max(_difference(outputs[name], made[name]()) for name in outputs)
-    else:
-        difference = _difference(outputs["features"], model.transform(rows))
+        p, chosen = expected["probabilities"], np.searchsorted(last.classes_, label)
+        difference = max(difference, float((p.max(axis=1) - p[np.arange(len(p)), chosen]).max()))
     if not difference <= _TOLERANCE:
         offsets = "inputs with large offsets need dtype='float64', and " * (dtype == "float32")
         raise ValueError(

@@ -23,11 +23,8 @@ ML_OPSET = 3
 class Graph(Operators):
     """Nodes and constants.
 
-    Parameters
-    ----------
-    dtype : dtype
-        float32 or float64: of the input, the outputs, and the work on the n × M features. What is
-        n × d or n × C, and so costs little, is float64 in either.
+    The input, the outputs, and the work on the n × M features are in `dtype`, float32 or float64.
+    What is n × d or n × C, and so costs little, is float64 in either.
     """
 
     def __init__(self, dtype: Any) -> None:
@@ -94,6 +91,5 @@ class Graph(Operators):
 
 
 def _describe(name: str, dtype: Any, shape: tuple[Dimension, ...]) -> ValueInfoProto:
-    kind = TensorProto.STRING if np.dtype(dtype).kind == "O" else None
-    kind = kind or helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))  # of objects: strings
     return helper.make_tensor_value_info(name, kind, shape)

@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rflaf.activation import Activation
+from rflaf.arrays import Array
 from rflaf.estimators import RandomFeatures, RFLAFClassifier, RFLAFRegressor
 from rflaf.fitting import Member
 from rflaf.inputs.forms import Standardised
 from rflaf.onnx.activations import add_activation
 from rflaf.onnx.graph import Graph
 
-Array = NDArray[Any]
 Outputs = Sequence[str | float]
 
 

@@ -6,7 +6,7 @@ stays text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -96,6 +96,23 @@ class BarList:
     title: str
     bars: tuple[Bar, ...]
     zero: float | None = None
+
+    @classmethod
+    def around(
+        cls,
+        title: str,
+        zero: float,
+        ends: tuple[float, float],
+        named: Iterable[tuple[str, float, str]],
+    ) -> BarList:
+        """Bars from `zero` to named values, with a text each, on a scale between `ends`."""
+        low, width = ends[0], ends[1] - ends[0] or 1.0
+        start = (zero - low) / width
+        bars = []
+        for name, value, text in named:
+            end = (value - low) / width
+            bars.append(Bar(name, min(start, end), max(start, end), text))
+        return cls(title, tuple(bars), start)
 
 
 @dataclass(frozen=True)

@@ -142,21 +142,18 @@ class Design:
         """Rows, and their G (rows × K × half of N) and H (rows × d × half of N)."""
         for start in range(0, len(self.x), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
-            yield rows, *self._block(self.x[rows])
-
-    def _block(self, x: Float64) -> tuple[Float64, Float64]:
-        norms = np.linalg.norm(x, axis=1, keepdims=True)
-        along = x / np.maximum(norms, _TINY)
-        norms = np.maximum(norms, self.floor)
-        t = self.z / norms
-        density = self.weights * np.exp(-0.5 * t**2) / norms
-        even = np.empty((len(x), len(self.directions), self.halves[0].shape[1]))
-        for k, direction in enumerate(self.directions):
-            cosine = (along @ direction)[:, None]
-            spread = np.sqrt(np.clip(1 - cosine**2, 0, None))
-            even[:, k] = (density * folded_mean(t * cosine, spread)) @ self.halves[0]
-        odd = ((density * t) @ self.halves[1])[:, None, :] * along[:, :, None]
-        return even, odd
+            norms = np.linalg.norm(self.x[rows], axis=1, keepdims=True)
+            along = self.x[rows] / np.maximum(norms, _TINY)
+            norms = np.maximum(norms, self.floor)
+            t = self.z / norms
+            density = self.weights * np.exp(-0.5 * t**2) / norms
+            even = np.empty((len(t), len(self.directions), self.halves[0].shape[1]))
+            for k, direction in enumerate(self.directions):
+                cosine = (along @ direction)[:, None]
+                spread = np.sqrt(np.clip(1 - cosine**2, 0, None))
+                even[:, k] = (density * folded_mean(t * cosine, spread)) @ self.halves[0]
+            odd = ((density * t) @ self.halves[1])[:, None, :] * along[:, :, None]
+            yield rows, even, odd
 
 
 def fold_matrices(basis: Any) -> tuple[Float64, Float64]:

@@ -146,11 +146,11 @@ def learned_activations(records: Iterable[Record], dataset: str) -> list[Panel]:
     value, and has the sign that suits the first one best.
     """
     panels = []
-    for model, runs in _by_model(records, dataset).items():
+    for model, runs in by_model(records, dataset).items():
         lines: list[Line] = []
         first: list[float] | None = None
         for k, protocol in enumerate(PROTOCOL_NAMES):
-            curves = [r["sigma"] for r in _of(runs, protocol) if r["sigma"] and any(r["sigma"])]
+            curves = [r["sigma"] for r in under(runs, protocol) if r["sigma"] and any(r["sigma"])]
             seeds: list[Line] = []
             for sigma in curves[: 1 + _FAINT_SEEDS]:
                 first = first or sigma
@@ -165,13 +165,13 @@ def learned_activations(records: Iterable[Record], dataset: str) -> list[Panel]:
 
 def loss_curves(records: Iterable[Record], dataset: str) -> list[Panel]:
     """Losses by epoch, averaged over seeds, by protocol and kind of model; training dashed."""
-    models = _by_model(records, dataset)
+    models = by_model(records, dataset)
     panels = []
     for protocol in PROTOCOL_NAMES:
         for group in _GROUPS:
             lines: list[Line] = []
             for model in (name for name in models if _group(name) == group):
-                runs, color = _of(models[model], protocol), len({line.name for line in lines})
+                runs, color = under(models[model], protocol), len({line.name for line in lines})
                 lines += _mean_history(runs, "test_loss", model, color, "solid")
                 lines += _mean_history(runs, "train_loss", model, color, "dashed")
             if lines:
@@ -184,6 +184,20 @@ def loss_curves(records: Iterable[Record], dataset: str) -> list[Panel]:
         title = "estimators, held-out loss, first seed"
         panels.append(Panel(title, tuple(held_out), "step", "loss", log_y=True))
     return panels
+
+
+def by_model(records: Iterable[Record], dataset: str) -> dict[str, list[Record]]:
+    """The full runs on a data set, models by kind and N."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        right = record["spec"]["dataset"] == dataset and record["kind"] in ("training", "estimator")
+        if right and is_full_size(record):
+            found.setdefault(record["spec"]["model"], []).append(record)
+    return dict(sorted(found.items(), key=lambda item: _rank(item[0])))
+
+
+def under(runs: Iterable[Record], protocol: str) -> list[Record]:
+    return [run for run in runs if run["spec"]["protocol"] == protocol]
 
 
 def mean_of(values: Iterable[float | None]) -> float | None:
@@ -242,23 +256,9 @@ def _numbers(values: Any, gaps: bool = False) -> list[Any] | None:
     return found if gaps or None not in found else None
 
 
-def _by_model(records: Iterable[Record], dataset: str) -> dict[str, list[Record]]:
-    """The full runs on a data set, models by kind and N."""
-    found: dict[str, list[Record]] = {}
-    for record in records:
-        right = record["spec"]["dataset"] == dataset and record["kind"] in ("training", "estimator")
-        if right and is_full_size(record):
-            found.setdefault(record["spec"]["model"], []).append(record)
-    return dict(sorted(found.items(), key=lambda item: _rank(item[0])))
-
-
 def _rank(name: str) -> tuple[int, int, int]:
     model = parse_model(name)
     return _FAMILIES.index(model.family), _PARTS.index(model.part), model.cells
-
-
-def _of(runs: Iterable[Record], protocol: str) -> list[Record]:
-    return [run for run in runs if run["spec"]["protocol"] == protocol]
 
 
 def _group(name: str) -> str:

@@ -86,14 +86,12 @@ class Store:
         """
         lock = self._lock(hashlib.sha256(key.encode()).hexdigest()[:24])
         try:
-            lock.acquire(blocking=False)
+            held = lock.acquire(blocking=False)
         except TimeoutError:  # filelock's own is one
             yield False
             return
-        try:
+        with held:
             yield key not in self.keys()
-        finally:
-            lock.release()
 
     def _lock(self, name: str) -> Any:
         filelock = needed("filelock", "Writing records needs filelock", "'rflaf[experiments]'")

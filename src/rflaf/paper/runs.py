@@ -1,21 +1,26 @@
-"""One run: a spec in, a record out."""
+"""Runs: a spec in, a record out; and many of them, one after the other or several at a time."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from rflaf.activation import Activation
+from rflaf.datasets import DataNotAvailable
 from rflaf.paper.environment import stamp
 from rflaf.paper.protocols import PROTOCOLS, Protocol, ProtocolName
-from rflaf.paper.records import Record
+from rflaf.paper.records import Record, Store
 from rflaf.paper.specs import Model, Spec, parse_model
 from rflaf.paper.splits import Split, load_split
 
+Run = Callable[[Spec], Record]
+Outcome = tuple[str, Spec, str]
 _CURVE = np.linspace(-2.0, 2.0, 81)  # where a record has the values of the learned activation
 
 
@@ -28,20 +33,18 @@ def run(spec: Spec) -> Record:
     """
     model = parse_model(spec.model)
     kind = "training" if model.published else model.family
-    work = {"training": _train, "estimator": _run_estimator, "recovery": _recover}[kind]
-    if kind != "recovery":
-        cached_load(spec.dataset, spec.protocol)  # not counted as time of the run
     start = time.perf_counter()
-    found = work(spec, model)
+    if kind == "recovery":
+        from rflaf.paper.recovery_runs import run_recovery
+
+        found = run_recovery(spec.dataset, model.part, spec.seed, quick=spec.rows is not None)
+    else:
+        data = part_of(cached_load(spec.dataset, spec.protocol), spec.rows)
+        start = time.perf_counter()  # reading the data is not counted
+        found = (_train if model.published else _run_estimator)(spec, model, data)
     seconds = time.perf_counter() - start
-    return {
-        "key": spec.key,
-        "spec": spec.to_dict(),
-        "kind": kind,
-        "seconds": seconds,
-        **found,  # a recovery has its own seconds, without those of reading the data
-        **stamp(),
-    }
+    known = {"key": spec.key, "spec": spec.to_dict(), "kind": kind, "seconds": seconds}
+    return {**known, **found, **stamp()}  # a recovery has its own seconds, without the reading
 
 
 @lru_cache(maxsize=1)
@@ -88,10 +91,9 @@ def protocol_of(spec: Spec, data: Split) -> Protocol:
     return replace(protocol, pairs=pairs and spec.protocol == "published")
 
 
-def _train(spec: Spec, model: Model) -> Record:
+def _train(spec: Spec, model: Model, data: Split) -> Record:
     from rflaf.paper.training import Data, train
 
-    data = part_of(cached_load(spec.dataset, spec.protocol), spec.rows)
     network = build(spec, data)
     arrays = Data(data.X_train, data.y_train, data.X_test, data.y_test)
     result = train(network, arrays, protocol_of(spec, data), seed=spec.seed)
@@ -107,17 +109,10 @@ def _train(spec: Spec, model: Model) -> Record:
     return record
 
 
-def _recover(spec: Spec, model: Model) -> Record:
-    from rflaf.paper.recovery_runs import run_recovery
-
-    return run_recovery(spec.dataset, model.part, spec.seed, quick=spec.rows is not None)
-
-
-def _run_estimator(spec: Spec, model: Model) -> Record:
+def _run_estimator(spec: Spec, model: Model, data: Split) -> Record:
     from rflaf.bases import Fixed
     from rflaf.estimators import RFLAFClassifier, RFLAFRegressor
 
-    data = part_of(cached_load(spec.dataset, spec.protocol), spec.rows)
     settings: dict[str, dict[str, Any]] = {
         "": {},
         "no-metric": {"metric": "none"},
@@ -151,3 +146,73 @@ def _curve(activation: Activation) -> Record:
         "basis": repr(activation.basis),
         "sigma": [float(f"{value:.4g}") for value in activation(_CURVE)],
     }
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something to report while runs continue; counts are of those missing at the start.
+
+    "elsewhere": another process does it, or has done it meanwhile. "skipped": its data is not
+    available; `message` explains why.
+    """
+
+    kind: str  # "start", "done", "elsewhere" or "skipped"
+    spec: Spec
+    done: int
+    total: int
+    message: str = ""
+
+
+def missing(specs: Sequence[Spec], store: Store) -> list[Spec]:
+    """The specs without a record, each once."""
+    there = store.keys()
+    return [spec for spec in dict.fromkeys(specs) if spec.key not in there]
+
+
+def run_all(
+    specs: Sequence[Spec],
+    store: Store,
+    *,
+    jobs: int = 1,
+    work: Run | None = None,
+    report: Callable[[Event], None] = lambda event: None,
+) -> list[Event]:
+    """Run what is missing, and append each record as soon as it is there.
+
+    `jobs` processes share the cores; other processes may work on the same folder. `work` makes a
+    record of a spec in place of `run`, and `report` is called with an Event before and after each
+    run. Returns the events of the runs whose data is not available.
+    """
+    todo = missing(specs, store)
+    skipped: list[Event] = []
+    done = 0
+    for kind, spec, message in _outcomes(todo, store, jobs, work or run):
+        done += kind != "start"
+        event = Event(kind, spec, done, len(todo), message)
+        if kind == "skipped":
+            skipped.append(event)
+        report(event)
+    return skipped
+
+
+def _outcomes(todo: Sequence[Spec], store: Store, jobs: int, work: Run) -> Iterator[Outcome]:
+    if jobs == 1:
+        for spec in todo:
+            yield "start", spec, ""
+            yield _one(spec, store, work)
+        return
+    # joblib gives each process its share of the cores
+    parallel = Parallel(jobs, return_as="generator_unordered")
+    yield from parallel(delayed(_one)(spec, store, work) for spec in todo)
+
+
+def _one(spec: Spec, store: Store, work: Run) -> Outcome:
+    with store.claim(spec.key) as mine:
+        if not mine:
+            return "elsewhere", spec, ""
+        try:
+            record = work(spec)
+        except DataNotAvailable as error:
+            return "skipped", spec, str(error)
+        store.append(record)
+        return "done", spec, ""

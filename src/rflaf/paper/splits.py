@@ -150,16 +150,11 @@ def split(table: Dataset) -> tuple[Array, Array]:
 
 def statistics(table: Dataset, rows: Array) -> tuple[Array, Array]:
     """Mean and population deviation of the columns of numbers; 0 and 1 for the others."""
-    d = table.X.shape[1]
-    mean, deviation = np.zeros(d), np.ones(d)
     if not table.is_number.any():
-        return mean, deviation
-    total, squares = np.zeros(d), np.zeros(d)
-    for _, block in blocks(table.X, rows):
-        total += block.sum(axis=0, dtype=np.float64)
+        return np.zeros(table.X.shape[1]), np.ones(table.X.shape[1])
+    total = sum(block.sum(axis=0, dtype=np.float64) for _, block in blocks(table.X, rows))
     mean = np.where(table.is_number, total / len(rows), 0.0)
-    for _, block in blocks(table.X, rows):
-        squares += np.square(block - mean).sum(axis=0)
+    squares = sum(np.square(block - mean).sum(axis=0) for _, block in blocks(table.X, rows))
     spread = np.sqrt(squares / len(rows))
     return mean, np.where(table.is_number & (spread > 1e-12 * np.abs(mean)), spread, 1.0)
 

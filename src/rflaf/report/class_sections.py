@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score, roc_curve
+from sklearn.metrics import confusion_matrix, roc_auc_score, roc_curve
 
 from rflaf.arrays import Array
 from rflaf.pages import Cell, Histogram, Line, Panel, Section, Subsection, TableView
 from rflaf.report.evidence import Evidence
-from rflaf.report.rows_shown import shown_rows
+from rflaf.report.reasons import shown_rows
 
 _BINS = 10
 _CURVES = 6  # classes with a ROC curve of their own
@@ -78,10 +78,9 @@ def _roc(evidence: Evidence, classes: list[str]) -> Panel:
 
 def confusion_section(evidence: Evidence, classes: list[str]) -> Section:
     """Which classes are taken for which; for many classes the most common mistakes."""
-    count, chosen = len(classes), evidence.predicted.argmax(axis=1)
-    table = np.zeros((count, count), int)
-    np.add.at(table, (evidence.y, chosen), 1)
-    if count > _MOST_CLASSES:
+    chosen, every = evidence.predicted.argmax(axis=1), range(len(classes))
+    table = confusion_matrix(evidence.y, chosen, labels=every)
+    if len(classes) > _MOST_CLASSES:
         grid, note = _mistakes(table, classes), "The most common mistakes."
     else:
         grid = _matrix(table, classes)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rflaf.arrays import Array
-from rflaf.pages import Bar, BarList, Histogram, Line, Panel, Section, Subsection
+from rflaf.pages import BarList, Histogram, Line, Panel, Section, Subsection
 from rflaf.pages.svg import ticks
+from rflaf.pages.wording import figure
 from rflaf.report.evidence import Evidence
 from rflaf.report.given_rows import FEW_VALUES, GivenColumn
 from rflaf.report.subject import Subject
-from rflaf.report.wording import figure
 
 MOST_COLUMNS = 9
 MOST_OUTPUTS = 5  # that one chart has lines for
@@ -25,36 +25,22 @@ _EDGE = 0.01  # of the rows lie beyond either end of an axis
 
 @dataclass(frozen=True)
 class Effect:
-    """The mean prediction where a column has one value in all rows.
-
-    Attributes
-    ----------
-    at : array of k
-        The values: floats, or strings.
-    mean : array, k × C
-    spread : array, k × C, optional
-        Standard deviation of the mean between the members of the model, each compared with its own
-        mean over the values.
-    counts : array of k, optional
-        Rows that have each value, for a column that is shown by its values.
-    others : int
-        Values that are not shown.
-    """
+    """The mean prediction where a column has one value in all rows."""
 
     column: GivenColumn
-    at: Array
-    mean: Array
-    counts: Array | None = None
-    others: int = 0
-    spread: Array | None = None
+    at: Array  # k values: floats, or strings
+    mean: Array  # k × C
+    counts: Array | None = None  # rows that have each value, if the column is shown by its values
+    others: int = 0  # values that are not shown
+    spread: Array | None = None  # of the mean between members, each less its own mean over `at`
 
 
 def effects_of(
     subject: Subject, evidence: Evidence, columns: list[int], names: list[str]
 ) -> list[Effect]:
     """Partial dependence on these columns; those with fewer than two values are left out."""
-    shown = [(j, _values(evidence.rows.column(j, names[j]))) for j in columns]
-    asked = {j: values for j, values in shown if values is not None}
+    given = {j: evidence.rows.column(j, names[j]) for j in columns}
+    asked = {j: values for j, column in given.items() if (values := _values(column))}
     rows = np.random.default_rng(0).permutation(evidence.rows.count)[:_ROWS]
     donors = {j: values[0] for j, values in asked.items()}
     effects = []
@@ -63,8 +49,7 @@ def effects_of(
         spread = None
         if counts is None and len(by_member):
             spread = np.std(by_member - by_member.mean(axis=1, keepdims=True), axis=0)
-        column = evidence.rows.column(j, names[j])
-        effects.append(Effect(column, at, mean, counts, others, spread))
+        effects.append(Effect(given[j], at, mean, counts, others, spread))
     return effects
 
 
@@ -80,9 +65,8 @@ def _values(column: GivenColumn) -> tuple[Array, Array, Array | None, int] | Non
         others = len(levels) - len(keep)
         at, shown = levels[keep], counts[keep]
     else:
-        ordered = np.sort(column.values[there])
         shares = np.linspace(_EDGE, 1 - _EDGE, _STEPS)
-        at = np.unique(ordered[np.round(shares * (len(ordered) - 1)).astype(int)])
+        at = np.unique(np.quantile(column.values[there], shares, method="nearest"))
         if len(at) < 2:  # nearly all rows have one value
             at = levels[[0, -1]]
     # a row that has each value: its own entry keeps the column's type
@@ -95,19 +79,24 @@ def effects_section(
 ) -> Section:
     """Effects of the columns with the largest shares, on one scale."""
     order = [int(j) for j in np.argsort(-shares, kind="stable") if shares[j] > 0][:MOST_COLUMNS]
-    effects = effects_of(subject, evidence, order, names)
-    what, scale = _shown_outputs(subject, evidence, target)
-    y_range = _common_range(effects, scale)
+    what, middle, size = _shown_outputs(subject, evidence, target)
+    effects = [
+        replace(
+            e, mean=(e.mean - middle) / size, spread=None if e.spread is None else e.spread / size
+        )
+        for e in effects_of(subject, evidence, order, names)
+    ]
+    y_range = _common_range(effects)
     unit = target
     if subject.classes is not None:
         unit = f"probability of {subject.classes[1]}" if len(what) == 1 else "probability"
     elif len(what) > 1:
         unit = "standard deviations"
     panels = tuple(
-        _panel(effect, what, scale, y_range, unit) for effect in effects if effect.counts is None
+        _panel(effect, what, y_range, unit) for effect in effects if effect.counts is None
     )
     lists = tuple(
-        _bar_list(effect, label, k, scale, y_range)
+        _bar_list(effect, label, k, y_range)
         for effect in effects
         if effect.counts is not None
         for k, label in what[: 1 if len(what) == 1 else 3]
@@ -133,57 +122,48 @@ def effects_section(
 
 def _shown_outputs(
     subject: Subject, evidence: Evidence, target: str
-) -> tuple[list[tuple[int, str]], tuple[Array, Array]]:
+) -> tuple[list[tuple[int, str]], Array, Array]:
     """Which outputs have lines, under what name, and what is subtracted and divided by."""
     count = evidence.predicted.shape[1]
     zero, one = np.zeros(count), np.ones(count)
     if subject.classes is None:
         if count == 1:
-            return [(0, target)], (zero, one)
+            return [(0, target)], zero, one
         spread = evidence.y.std(axis=0)
-        scale = evidence.y.mean(axis=0), np.where(spread > 0, spread, 1.0)
-        return [(k, f"target {k}") for k in range(min(count, MOST_OUTPUTS))], scale
+        shown = [(k, f"target {k}") for k in range(min(count, MOST_OUTPUTS))]
+        return shown, evidence.y.mean(axis=0), np.where(spread > 0, spread, 1.0)
     if count == 2:
-        return [(1, f"{target} = {subject.classes[1]}")], (zero, one)
+        return [(1, f"{target} = {subject.classes[1]}")], zero, one
     common = np.argsort(-np.bincount(evidence.y, minlength=count), kind="stable")[:MOST_OUTPUTS]
-    return [(int(k), str(subject.classes[k])) for k in np.sort(common)], (zero, one)
+    return [(int(k), str(subject.classes[k])) for k in np.sort(common)], zero, one
 
 
-def _common_range(effects: list[Effect], scale: tuple[Array, Array]) -> tuple[float, float]:
-    values = [
-        ((e.mean + sign * (0 if e.spread is None else e.spread) - scale[0]) / scale[1]).ravel()
-        for e in effects
-        for sign in (-1, 1)
-    ] or [np.array([0.0, 1.0])]
-    low, high = float(np.concatenate(values).min()), float(np.concatenate(values).max())
+def _common_range(effects: list[Effect]) -> tuple[float, float]:
+    bands = [(e.mean, 0.0 if e.spread is None else e.spread) for e in effects]
+    low = min((float((mean - spread).min()) for mean, spread in bands), default=0.0)
+    high = max((float((mean + spread).max()) for mean, spread in bands), default=1.0)
     margin = 0.08 * (high - low) if high > low else 0.5
     return low - margin, high + margin
 
 
 def _panel(
-    effect: Effect,
-    what: list[tuple[int, str]],
-    scale: tuple[Array, Array],
-    y_range: tuple[float, float],
-    unit: str,
+    effect: Effect, what: list[tuple[int, str]], y_range: tuple[float, float], unit: str
 ) -> Panel:
-    x = effect.at.astype(float)
-    low, high = float(x[0]), float(x[-1])
+    x = effect.at.astype(float).tolist()
+    low, high = x[0], x[-1]
     values = effect.column.values[effect.column.present]
     counts, edges = np.histogram(values, bins=_BINS, range=(low, high))
-    curves = (effect.mean - scale[0]) / scale[1]
-    lines = tuple(Line(label, x.tolist(), curves[:, k].tolist(), i)
-                  for i, (k, label) in enumerate(what))  # fmt: skip
-    if effect.spread is not None:
-        band = effect.spread / scale[1]
-        lines += tuple(
-            Line(label, x.tolist(), (curves[:, k] + sign * band[:, k]).tolist(), i, "faint")
+    mean, spread = effect.mean, effect.spread
+    lines = [Line(label, x, mean[:, k].tolist(), i) for i, (k, label) in enumerate(what)]
+    if spread is not None:
+        lines += [
+            Line(label, x, (mean[:, k] + sign * spread[:, k]).tolist(), i, "faint")
             for i, (k, label) in enumerate(what)
             for sign in (-1, 1)
-        )
+        ]
     return Panel(
         effect.column.name,
-        lines,
+        tuple(lines),
         "year" if effect.column.kind == "date" else "",
         unit,
         x_ticks=tuple(ticks(low, high, count=3)),
@@ -193,21 +173,14 @@ def _panel(
     )
 
 
-def _bar_list(
-    effect: Effect, label: str, k: int, scale: tuple[Array, Array], y_range: tuple[float, float]
-) -> BarList:
+def _bar_list(effect: Effect, label: str, k: int, y_range: tuple[float, float]) -> BarList:
     """From the mean over the rows to the mean at each value."""
     assert effect.counts is not None
-    means = (effect.mean[:, k] - scale[0][k]) / scale[1][k]
-    low, high = y_range
+    means, total = effect.mean[:, k], int(effect.column.present.sum())
     middle = float(np.average(means, weights=effect.counts))
-    total = int(effect.column.present.sum())
-    zero = (middle - low) / (high - low)
-    bars = []
-    for value, mean, count in zip(effect.at, means, effect.counts):
-        end = (float(mean) - low) / (high - low)
+    named = []
+    for value, mean, count in zip(effect.at, means.tolist(), effect.counts):
         name = figure(float(value)) if effect.column.kind != "category" else str(value)
-        text = f"{figure(float(mean))} · {count / total:.0%}"
-        bars.append(Bar(name, min(zero, end), max(zero, end), text))
+        named.append((name, mean, f"{figure(mean)} · {count / total:.0%}"))
     more = f" ({effect.others} rarer values not shown)" if effect.others else ""
-    return BarList(f"{effect.column.name}: {label}{more}", tuple(bars), zero)
+    return BarList.around(f"{effect.column.name}: {label}{more}", middle, y_range, named)

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from rflaf.arrays import Array
 from rflaf.inputs.column import DAY, as_frame, column_of
-from rflaf.report.wording import DAYS_OF_A_YEAR
+from rflaf.pages.wording import DAYS_OF_A_YEAR
 from rflaf.runtime.cached import computed_once
 
 FEW_VALUES = 6  # a number with so many values or fewer is shown by its values
@@ -128,14 +128,13 @@ def as_column(values: Any, name: str) -> GivenColumn:
     if column.times is not None:
         return GivenColumn(name, "date", 1970.0 + column.times / DAY / DAYS_OF_A_YEAR)
     if column.codes is not None:
-        texts = np.array([*column.levels, None], object)
-        return GivenColumn(name, "category", texts[column.codes])
-    if column.numbers is None:
-        missing = [v is None or (isinstance(v, float) and np.isnan(v)) for v in values]
+        texts = np.array([*column.levels, None], object)[column.codes]
+    elif column.numbers is None:
+        missing = (v is None or (isinstance(v, float) and np.isnan(v)) for v in values)
         texts = np.array([None if no else str(v) for v, no in zip(values, missing)], object)
-        return GivenColumn(name, "category", texts)
-    if column.boolean:
+    elif column.boolean:
         texts = (column.numbers == 1).astype(str).astype(object)
         texts[np.isnan(column.numbers)] = None
-        return GivenColumn(name, "category", texts)
-    return GivenColumn(name, "number", column.numbers / (DAY if column.duration else 1.0))
+    else:
+        return GivenColumn(name, "number", column.numbers / (DAY if column.duration else 1.0))
+    return GivenColumn(name, "category", texts)

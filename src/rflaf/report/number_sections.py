@@ -7,10 +7,10 @@ import numpy as np
 from rflaf.arrays import Array
 from rflaf.distributions import CountDistribution
 from rflaf.pages import Cell, Line, Panel, Section, Subsection, TableView
+from rflaf.pages.wording import evenly, figure
 from rflaf.report.evidence import Evidence
-from rflaf.report.rows_shown import shown_rows
+from rflaf.report.reasons import shown_rows
 from rflaf.report.subject import Subject
-from rflaf.report.wording import evenly, figure
 
 Range = tuple[float, float]
 
@@ -24,8 +24,7 @@ _MOST_TARGETS = 4
 def accuracy_section(evidence: Evidence, target: str) -> Section:
     """Predicted against actual, and what is left over."""
     count = evidence.y.shape[1]
-    rng = np.random.default_rng(0)
-    some = rng.permutation(len(evidence.y))[:_POINTS]
+    some = np.random.default_rng(0).permutation(len(evidence.y))[:_POINTS]
     subsections = []
     for k in range(min(count, _MOST_TARGETS)):
         name = target if count == 1 else f"target {k}"

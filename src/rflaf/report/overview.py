@@ -13,13 +13,13 @@ from rflaf.arrays import Array
 from rflaf.fitting import describe_members
 from rflaf.losses import class_metrics
 from rflaf.pages import Cell, KeyFigure, Section, Subsection, TableView
+from rflaf.pages.wording import day_text, figure, listed, score_text
 from rflaf.report.baselines import MOST_COLUMNS, Baselines, fit_baselines
 from rflaf.report.evidence import Evidence, TrainingRows
 from rflaf.report.given_rows import GivenColumn, GivenRows
 from rflaf.report.number_sections import coverage_of
 from rflaf.report.scores import LOWER_IS_BETTER, number_scores, score_error
 from rflaf.report.subject import Subject
-from rflaf.report.wording import day_text, figure, listed, score_text
 from rflaf.runtime.cached import computed_once
 
 _MOST_LISTED = 200  # columns

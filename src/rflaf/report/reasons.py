@@ -1,18 +1,51 @@
-"""Why some rows have their prediction: those with the largest errors, and a typical one."""
+"""The rows with the largest errors: what they are, and why they have their prediction."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from rflaf.arrays import Array
 from rflaf.losses.deviance import Deviance
-from rflaf.pages import Bar, BarList, Section, Subsection
+from rflaf.pages import BarList, Cell, Section, Subsection, TableView
+from rflaf.pages.wording import day_text, evenly, figure
 from rflaf.report.evidence import Evidence
+from rflaf.report.given_rows import GivenColumn
 from rflaf.report.subject import Subject
-from rflaf.report.wording import figure
 
+_MOST_ROWS = 15
+_MOST_COLUMNS = 8
+_LONGEST = 80  # characters of an entry
 _WORST = 3  # rows of large errors
 _MOST_BARS = 8
+
+
+def shown_rows(
+    evidence: Evidence,
+    badness: Array,
+    names: list[str],
+    order: list[int],
+    header: tuple[str, ...],
+    cells: Callable[[int], list[Cell]],
+) -> TableView:
+    """The rows of the largest `badness`: cells of their own, then the columns in `order`."""
+    worst = np.argsort(-badness, kind="stable")[:_MOST_ROWS].tolist()
+    labels, places = evidence.rows.labels, evidence.at[worst].tolist()
+    columns = [evidence.rows.column(j, names[j]) for j in order[:_MOST_COLUMNS]]
+    entries = zip(*(_entries(column, places) for column in columns))
+    rows = [(Cell(labels[at]), *cells(i), *own) for i, at, own in zip(worst, places, entries)]
+    names_shown = ("row", *header, *(column.name for column in columns))
+    return TableView("Rows", names_shown, rows, right=True)
+
+
+def _entries(column: GivenColumn, places: list[int]) -> list[Cell]:
+    values = column.values[places].tolist()
+    if column.kind == "category":
+        short = (v if v is None or len(v) <= _LONGEST else f"{v[: _LONGEST - 1]}…" for v in values)
+        return [Cell(text or "") for text in short]
+    texts = list(map(day_text, values)) if column.kind == "date" else evenly(values)
+    return [Cell(text, value if text else None) for text, value in zip(texts, values)]
 
 
 def attribution_section(subject: Subject, evidence: Evidence, names: list[str]) -> Section:
@@ -62,13 +95,6 @@ def _bar_list(title: str, values: Array, names: list[str]) -> BarList:
     named = [(names[j], float(values[j])) for j in first.tolist()]
     if len(rest):
         named.append((f"{len(rest)} others", float(values[rest].sum())))
-    low = min(0.0, *(value for _, value in named))
-    high = max(0.0, *(value for _, value in named))
-    width = high - low or 1.0
-    zero = -low / width
-    bars = []
-    for name, value in named:
-        end = (value - low) / width
-        text = f"{'+' if value > 0 else ''}{figure(value)}"
-        bars.append(Bar(name, min(zero, end), max(zero, end), text))
-    return BarList(title, tuple(bars), zero)
+    ends = min(0.0, *(value for _, value in named)), max(0.0, *(value for _, value in named))
+    texts = (f"{'+' if value > 0 else ''}{figure(value)}" for _, value in named)
+    return BarList.around(title, 0.0, ends, [(*pair, text) for pair, text in zip(named, texts)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from numpy.typing import NDArray
@@ -107,18 +108,11 @@ class InUnits(Rows):
         raise TypeError("The sample is drawn before the largest weight is known.")
 
     def reduce(self, task: BlockTask[Result], combine: Combine[Result], size: int) -> Result:
-        return self.rows.reduce(_InUnits(task, self.unit), combine, size)
+        return self.rows.reduce(partial(_in_units, task, self.unit), combine, size)
 
     def held(self, room: int) -> Rows:
         return InUnits(self.rows.held(room), self.unit)
 
 
-@dataclass(frozen=True)
-class _InUnits:
-    """A task that sees weights in a unit; it may be sent to another process."""
-
-    task: Callable[[Iterable[Block]], Any]
-    unit: float
-
-    def __call__(self, blocks: Iterable[Block]) -> Any:
-        return self.task(each._replace(weights=each.weights / self.unit) for each in blocks)
+def _in_units(task: BlockTask[Result], unit: float, blocks: Iterable[Block]) -> Result:
+    return task(each._replace(weights=each.weights / unit) for each in blocks)

@@ -73,8 +73,7 @@ class SourceRows(BlockRows):
         # twice, while blocks are put together
         if self.count is None or 2 * self.count * self._row_bytes > room:
             return self
-        pieces = [block[1:4] for block in self.blocks(_READ_ROWS)]
-        x, y, weights = join(pieces)
+        x, y, weights = join([block[1:4] for block in self.blocks(_READ_ROWS)])
         return ArrayRows(x, y, weights, self._start)
 
     def blocks(self, size: int | Callable[[Array], int]) -> Iterator[Block]:

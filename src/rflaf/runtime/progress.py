@@ -13,14 +13,7 @@ _LINES = 20  # about this many lines for any number of steps
 class Progress:
     """Shows steps, their losses and the time left while `verbose` is true.
 
-    Parameters
-    ----------
-    title : str
-    total : int
-        Steps in all.
-    verbose : int
-    done : int
-        Steps done before, in a run that resumes from a checkpoint.
+    `done` are steps of the `total` that were done before, in a run that resumes from a checkpoint.
 
     Examples
     --------

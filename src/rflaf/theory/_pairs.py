@@ -21,20 +21,12 @@ NEARLY_PARALLEL = 0.99
 
 @dataclass(frozen=True)
 class Pairs:
-    """The geometry of a tile of pairs.
+    """The geometry of a tile of pairs."""
 
-    Attributes
-    ----------
-    first, second : arrays
-        |x| as a column and |x'| as a row.
-    minus, plus : arrays
-        1 - cos and 1 + cos of the angle between x and x'.
-    """
-
-    first: FloatArray
-    second: FloatArray
-    minus: FloatArray
-    plus: FloatArray
+    first: FloatArray  # |x| as a column,
+    second: FloatArray  # and |x'| as a row
+    minus: FloatArray  # 1 - cos
+    plus: FloatArray  # and 1 + cos of the angle between x and x'
 
     @property
     def cosine(self) -> FloatArray:
@@ -77,8 +69,7 @@ def tiles(
     careful = min(x_norms.max(), y_norms.max()) > 10 * smallest_width
     for i in range(0, len(X), TILE_ROWS):
         rows = slice(i, i + TILE_ROWS)
-        start = i if same else 0
-        for j in range(start, len(Y), TILE_COLUMNS):
+        for j in range(i if same else 0, len(Y), TILE_COLUMNS):
             columns = slice(j, j + TILE_COLUMNS)
             cosine = x_directions[rows] @ y_directions[columns].T
             np.clip(cosine, -1.0, 1.0, out=cosine)

@@ -135,7 +135,6 @@ def _ladder(slope: FloatArray, factor: FloatArray, group: Group) -> list[FloatAr
     slope = np.clip(slope, -LARGEST_EXPONENT / max(at, 1), LARGEST_EXPONENT / max(at, 1))
     root = np.sqrt(factor)
     steps = [np.ones_like(slope)] * n
-    steps[at] = np.ones_like(slope)
     for direction, count in ((1, n - 1 - at), (-1, at)):
         ratio = np.exp(direction * slope) * root
         for k in range(1, count + 1):

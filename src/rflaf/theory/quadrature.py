@@ -69,14 +69,15 @@ class HermiteSeries(InfiniteWidth):
 
     def _features(self, X: FloatArray) -> FloatArray:
         """g_n(|x|) for every row, and the root of what is left of E[sigma²]."""
+        norms = norms_and_directions(X)[0]
 
-        def one_block(norms: FloatArray) -> FloatArray:
-            values = _evaluate(self.activation, norms, self.n_terms)
+        def one_block(rows: slice) -> FloatArray:
+            values = _evaluate(self.activation, norms[rows], self.n_terms)
             g = values @ _weighted_hermite(self.n_terms)
             rest = np.square(values) @ _nodes(self.n_terms)[1] - np.square(g).sum(axis=1)
             return np.column_stack([g, np.sqrt(np.maximum(rest, 0.0))])
 
-        return _by_blocks(one_block, norms_and_directions(X)[0])
+        return _by_blocks(one_block, len(X))
 
     def _directional(
         self, X: FloatArray, features: FloatArray, change: Callable[[FloatArray], FloatArray]
@@ -84,10 +85,10 @@ class HermiteSeries(InfiniteWidth):
         """The derivative of the features when sigma moves along the function `change`."""
         norms = norms_and_directions(X)[0]
 
-        def one_block(rows: FloatArray) -> FloatArray:
-            at, here = rows.astype(int), features[rows.astype(int)]
-            values = _evaluate(self.activation, norms[at], self.n_terms)
-            moved = _evaluate(change, norms[at], self.n_terms)
+        def one_block(rows: slice) -> FloatArray:
+            here = features[rows]
+            values = _evaluate(self.activation, norms[rows], self.n_terms)
+            moved = _evaluate(change, norms[rows], self.n_terms)
             slope = moved @ _weighted_hermite(self.n_terms)
             rest = (values * moved) @ _nodes(self.n_terms)[1]
             rest -= np.einsum("ij,ij->i", slope, here[:, :-1])
@@ -96,7 +97,7 @@ class HermiteSeries(InfiniteWidth):
             known = tail > 1e-7 * np.sqrt(np.square(here).sum(axis=1))
             return np.column_stack([slope, np.where(known, rest / np.where(known, tail, 1.0), 0.0)])
 
-        return _by_blocks(one_block, np.arange(len(X), dtype=np.float64))
+        return _by_blocks(one_block, len(X))
 
     def _pair(
         self, X: FloatArray, Y: FloatArray, left: FloatArray, right: FloatArray, same: bool
@@ -116,9 +117,8 @@ class HermiteSeries(InfiniteWidth):
         return K
 
 
-def _by_blocks(function: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
-    starts = range(0, len(rows), ROWS_AT_ONCE)
-    return np.vstack([function(rows[i : i + ROWS_AT_ONCE]) for i in starts])
+def _by_blocks(function: Callable[[slice], FloatArray], n: int) -> FloatArray:
+    return np.vstack([function(slice(i, i + ROWS_AT_ONCE)) for i in range(0, n, ROWS_AT_ONCE)])
 
 
 def _evaluate(

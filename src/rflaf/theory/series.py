@@ -166,8 +166,7 @@ class RepresentedClass:
     width: float
 
     def __post_init__(self) -> None:
-        constraints = {"center": REAL, "width": POSITIVE}
-        check_parameters("RepresentedClass", constraints, vars(self))
+        check_parameters("RepresentedClass", {"center": REAL, "width": POSITIVE}, vars(self))
 
     def norm_bound(self, f: TensorSeries) -> float:
         """D_{c,h}(f), a bound for E[v(w)²]; see `rkhs_norm_bound`."""

@@ -20,19 +20,14 @@ class Form(ABC):
 
     A form is final and frozen, and is learned from rows without their targets. Each of its results
     is a function of one column, which `origin` names.
-
-    Attributes
-    ----------
-    mean, scale : array of d
-        Of the columns; a column that does not vary has the scale 0.
     """
 
     name: ClassVar[str]  # as in the parameter `input_form`
     text: ClassVar[str]  # for people
     smooth: ClassVar[bool] = True  # whether a small step of a column is a small step everywhere
 
-    mean: Array
-    scale: Array
+    mean: Array  # of the d columns
+    scale: Array  # of each; 0 for a column that does not vary
 
     @classmethod
     @abstractmethod
@@ -45,9 +40,9 @@ class Form(ABC):
         """The column that each result comes from."""
 
     @property
-    @abstractmethod
     def scales(self) -> Array:
         """What each result was divided by, in the unit of its column."""
+        return self.scale[self.origin]
 
     @property
     def along(self) -> Array:

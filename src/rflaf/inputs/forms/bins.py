@@ -9,13 +9,7 @@ import numpy as np
 
 from rflaf import rules
 from rflaf.fused import Bins
-from rflaf.inputs.forms.base import (
-    Array,
-    Form,
-    Places,
-    export_standardised,
-    scale_slopes,
-)
+from rflaf.inputs.forms.base import Array, Form, Places, export_standardised, scale_slopes
 from rflaf.inputs.forms.ranked import rank_curves, spread_values
 from rflaf.inputs.scaling import column_moments, standardise
 

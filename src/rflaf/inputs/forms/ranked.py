@@ -9,13 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from rflaf import rules
-from rflaf.inputs.forms.base import (
-    Array,
-    Form,
-    Places,
-    export_standardised,
-    scale_slopes,
-)
+from rflaf.inputs.forms.base import Array, Form, Places, export_standardised, scale_slopes
 from rflaf.inputs.scaling import column_moments, standardise
 
 _EDGE = np.sqrt(3.0)  # ranks lie in [-sqrt(3), sqrt(3)], where they have unit variance
@@ -25,19 +19,14 @@ _EDGE = np.sqrt(3.0)  # ranks lie in [-sqrt(3), sqrt(3)], where they have unit v
 class RankCurves:
     """For some columns increasing values, and their ranks: linear between, constant beyond.
 
-    Attributes
-    ----------
-    columns : array of int
-    values, ranks : array
-        Of all columns, one after the other: a model file of 20,000 columns has no array for each.
-    ends : array of int
-        Where the values of each of the columns end.
+    The values of all columns stand one after the other, and so do their ranks: a model file of
+    20,000 columns has no array for each.
     """
 
     columns: Places
     values: Array
     ranks: Array
-    ends: Places
+    ends: Places  # where the values of each of the columns end
 
     @property
     def knots(self) -> list[Array]:
@@ -155,10 +144,6 @@ class WithRanks(Form):
         return np.concatenate([np.arange(len(self.mean)), self.curves.columns])
 
     @property
-    def scales(self) -> Array:
-        return self.scale[self.origin]
-
-    @property
     def along(self) -> Array:
         ranked = np.isin(np.arange(len(self.mean)), self.curves.columns)
         return np.concatenate([~ranked, np.ones(len(self.curves.columns))])
@@ -201,10 +186,6 @@ class Ranks(Form):
     @property
     def origin(self) -> Places:
         return np.arange(len(self.mean))
-
-    @property
-    def scales(self) -> Array:
-        return self.scale
 
     def names(self, columns: list[str]) -> list[str]:
         ranked = set(self.curves.columns.tolist())

@@ -7,13 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rflaf.inputs.forms.base import (
-    Array,
-    Form,
-    Places,
-    export_standardised,
-    scale_slopes,
-)
+from rflaf.inputs.forms.base import Array, Form, Places, export_standardised, scale_slopes
 from rflaf.inputs.scaling import column_moments, standardise
 
 
@@ -34,10 +28,6 @@ class Standardised(Form):
     @property
     def origin(self) -> Places:
         return np.arange(len(self.mean))
-
-    @property
-    def scales(self) -> Array:
-        return self.scale
 
     @property
     def stays_sparse(self) -> bool:

@@ -80,34 +80,29 @@ def _figure1(known: list[Record], there: list[str]) -> Section:
 def _recovery_sections(known: list[Record]) -> list[Section]:
     found = curves.recoveries(known)
     header = ("function", "method", "median error", "lowest", "highest", "median time (s)", "seeds")
-    rows = [
-        (
-            Cell(each.function),
-            Cell(each.method),
-            *(Cell(f"{error:.3f}", error) for error in (
-                each.error, each.runs[0]["error"], each.runs[-1]["error"])),
-            Cell("" if each.seconds is None else f"{each.seconds:.3g}", each.seconds),
-            Cell(str(len(each.runs)), len(each.runs)),
-        )
-        for each in found
-    ]  # fmt: skip
+    rows = []
+    for each in found:
+        errors = (each.error, each.runs[0]["error"], each.runs[-1]["error"])
+        time = Cell("" if each.seconds is None else f"{each.seconds:.3g}", each.seconds)
+        seeds = Cell(str(len(each.runs)), len(each.runs))
+        shown = (Cell(f"{error:.3f}", error) for error in errors)
+        rows.append((Cell(each.function), Cell(each.method), *shown, time, seeds))
     grid = TableView("Errors by function and method", header, rows)
     notes = (
         "Strong: the seed with the median error; others are faint. Errors are relative, in L2 on "
         "[-2, 2].",
     )
-    subsections: dict[str, tuple[Subsection, ...]] = {"figure2": (), "figure3": ()}
-    if panels := tuple(curves.figure2(known)):
-        subsections["figure2"] = (Subsection("f1", panels=panels),)
+    second = [Subsection("f1", panels=(panel,)) for panel in curves.figure2(known)]
+    third = []
     for function in dict.fromkeys(each.function for each in found):
         own = tuple(p for p in curves.figure3(known) if p.title.startswith(f"{function},"))
-        subsections["figure3"] += (Subsection(function, panels=own),)
+        third.append(Subsection(function, panels=own))
     if found:
-        subsections["figure3"] += (Subsection("Errors", (grid,)),)
+        third.append(Subsection("Errors", (grid,)))
     without = (f"f1, f2, f3: {tables.NO_RUNS}.",)
     return [
-        Section(name, f"Figure {name[-1]}", FIGURES[name], shown, notes if shown else without)
-        for name, shown in subsections.items()
+        Section(name, f"Figure {name[-1]}", FIGURES[name], tuple(some), notes if some else without)
+        for name, some in (("figure2", second), ("figure3", third))
     ]
 
 

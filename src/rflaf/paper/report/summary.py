@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from rflaf.paper.curves import datasets_in, mean_of
+from rflaf.pages.wording import listed
+from rflaf.paper.curves import by_model, datasets_in, mean_of, under
 from rflaf.paper.formats import show
 from rflaf.paper.printed import DATASETS
-from rflaf.paper.protocols import PROTOCOL_NAMES
 from rflaf.paper.records import Record
 from rflaf.paper.specs import ESTIMATORS, parse_model
 from rflaf.paper.tables import NOT_AVAILABLE, Row, is_full_size, make_table
@@ -20,17 +20,14 @@ _LOSSES = ("table8", "table4", "table1")
 def facts(known: Sequence[Record], other: Sequence[Record]) -> list[tuple[str, str]]:
     """How many runs, of what, on what, when: pairs of a name and a text."""
     records = [*known, *other]
-    trained = [record for record in known if record["kind"] != "timing"]
     small = sum(not is_full_size(record) for record in known)
-    runs = f"{len(records)}"
-    if small:
-        runs += f", {small} of them quick runs, which are not in the tables"
+    more = f", {small} of them quick runs, which are not in the tables" if small else ""
     kinds = Counter(record["kind"] for record in known)
     found = [
-        ("Runs", runs),
-        ("Kinds", _join(f"{count} {kind}" for kind, count in kinds.items())),
-        ("Data sets", _join(dict.fromkeys(r["spec"]["dataset"] for r in known))),
-        ("Seeds", str(len({record["spec"]["seed"] for record in trained}))),
+        ("Runs", f"{len(records)}{more}"),
+        ("Kinds", listed([f"{count} {kind}" for kind, count in kinds.items()])),
+        ("Data sets", listed(list(dict.fromkeys(r["spec"]["dataset"] for r in known)))),
+        ("Seeds", str(len({r["spec"]["seed"] for r in known if r["kind"] != "timing"}))),
         ("Machines", "; ".join(_distinct(_machine(record) for record in records))),
         ("Versions", "; ".join(_distinct(_versions(record) for record in records))),
         ("Dates", _span(record.get("date") for record in records)),
@@ -47,7 +44,7 @@ def sentences(records: Sequence[Record]) -> list[str]:
         found += [*_agreement(rows, dataset), *_best(records, rows, dataset)]
     missing = [name for name in DATASETS if name not in there]
     if missing:
-        found.append(f"{_join(missing)}: {NOT_AVAILABLE}.")
+        found.append(f"{listed(missing)}: {NOT_AVAILABLE}.")
     return found
 
 
@@ -76,7 +73,7 @@ def _agreement(rows: Sequence[Row], dataset: str) -> list[str]:
     ]  # fmt: skip
     if both:
         sentences.append(
-            f"On {dataset}, the paper's runs of {_join(both)} diverged, and so did some or all of "
+            f"On {dataset}, the paper's runs of {listed(both)} diverged, and so did some or all of "
             "ours."
         )
     return sentences
@@ -90,11 +87,11 @@ def _best(records: Sequence[Record], rows: Sequence[Row], dataset: str) -> list[
     if not ours or not theirs:
         return []
     best = min(theirs, key=lambda name: means[name])
+    numbers = {row.model: row.numbers["corrected"] for row in rows if row.model in means}
+    runs = by_model(records, dataset)
     texts = {
-        row.model: show(row.numbers["corrected"], "test_loss")
-        + _seconds(records, dataset, row.model)
-        for row in rows
-        if row.model in (best, *ours)
+        model: show(numbers[model], "test_loss") + _seconds(under(runs[model], "corrected"))
+        for model in (best, *ours)
     }
     return [
         f"On {dataset}, under the corrected protocol, the best test loss of {len(theirs)} "
@@ -103,17 +100,9 @@ def _best(records: Sequence[Record], rows: Sequence[Row], dataset: str) -> list[
     ]
 
 
-def _seconds(records: Iterable[Record], dataset: str, model: str) -> str:
+def _seconds(runs: Iterable[Record]) -> str:
     """Of training alone, mean over seeds."""
-    mean = mean_of(
-        training_seconds(record)
-        for record in records
-        if record["spec"]["dataset"] == dataset
-        and record["spec"]["model"] == model
-        and record["spec"]["protocol"] == PROTOCOL_NAMES[1]
-        and record["kind"] != "timing"
-        and is_full_size(record)
-    )
+    mean = mean_of(map(training_seconds, runs))
     return "" if mean is None else f" in {mean:.3g} s"
 
 
@@ -148,9 +137,3 @@ def _distinct(texts: Iterable[str]) -> list[str]:
 def _span(dates: Iterable[object]) -> str:
     known = sorted({date for date in dates if isinstance(date, str)})
     return " to ".join(dict.fromkeys((known[0], known[-1]))) if known else ""
-
-
-def _join(names: Iterable[str]) -> str:
-    """a, b and c"""
-    *most, last = list(names) or [""]
-    return f"{', '.join(most)} and {last}" if most else last

@@ -61,9 +61,8 @@ class TrainingResult:
     @property
     def best_epoch(self) -> int | None:
         """The epoch with the lowest loss on `protocol.selected_on`; None if diverged."""
-        if self.status == "diverged":
-            return None
-        return best_record(self.history, self.protocol).epoch
+        best = best_record(self.history, self.protocol)
+        return None if self.status == "diverged" else best.epoch
 
     @property
     def test_loss(self) -> float | None:
@@ -83,9 +82,7 @@ class TrainingResult:
 
 def selection_loss(record: EpochRecord, protocol: Protocol) -> float:
     """The loss that picks the epoch."""
-    loss = record.test_loss if protocol.selected_on == "test" else record.validation_loss
-    assert loss is not None
-    return loss
+    return getattr(record, f"{protocol.selected_on}_loss")
 
 
 def best_record(history: Sequence[EpochRecord], protocol: Protocol) -> EpochRecord:

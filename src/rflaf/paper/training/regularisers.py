@@ -58,11 +58,9 @@ def add_regulariser_gradient(model: nn.Module, balance: float, sparsity: float) 
 
 def _penalised(model: nn.Module) -> tuple[Tensor, Tensor] | None:
     """a and V, of a model that has both."""
-    if not isinstance(model, TwoLayerNetwork):
-        return None
-    if not isinstance(model.activation, LearnableActivation):
-        return None
-    return model.activation.coefficients, model.V
+    if isinstance(model, TwoLayerNetwork) and isinstance(model.activation, LearnableActivation):
+        return model.activation.coefficients, model.V
+    return None
 
 
 def _gap(a: Tensor, v: Tensor) -> Tensor:

@@ -40,9 +40,8 @@ class Data:
             if given is None:
                 return None
             tensor = torch.as_tensor(given)
-            if name.startswith("X") or tensor.is_floating_point():
-                return tensor.to(device, dtype)
-            return tensor.to(device, torch.int64)
+            numbers = name.startswith("X") or tensor.is_floating_point()
+            return tensor.to(device, dtype if numbers else torch.int64)
 
         made = {name: convert(name) for name in ("X_train", "y_train", "X_test", "y_test")}
         if (made["X_test"] is None) != (made["y_test"] is None):
