@@ -116,3 +116,19 @@ def test_rows_that_are_kept_keep_their_version(monkeypatch):
     assert said(new, old) == f"2026-01-01 with rflaf 1.0 and {now}"
     assert said(new, unknown) == f"2026-01-02; {now}"
     assert said(new, {**old, "cores": 4}) == f"2026-01-01 with rflaf 1.0 on 4 cores of P; {now}"
+
+
+def test_relative_losses_have_no_floor(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    tables = importlib.import_module("standings")
+    losses = {"rflaf": (3e-6, 0.2), "lightgbm": (1e-6, 0.4)}
+    rows = {
+        (f"clf/{name}", model): {"model": model, "loss": loss, "seconds": 1.0, "rows": 100}
+        for model, each in losses.items()
+        for name, loss in zip("ab", each)
+    }
+    monkeypatch.setattr(tables, "measured", lambda: rows)
+    found = {each.model: each.over_best for each in tables.standings(classes=True)}
+    assert found == pytest.approx({"rflaf": 3**0.5, "lightgbm": 2**0.5})
+    assert [each.over_best for each in tables.standings(classes=True, without="clf/a")] == [1, 2]
+    assert [line[-1] for line in tables.by_table()[1]] == ["0.50", "3.00"]
