@@ -84,6 +84,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/estimators.py
 	$(BIN)/python benchmarks/load.py
+	$(BIN)/python benchmarks/first.py
 	$(BIN)/python benchmarks/attacks.py
 	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/nn.py

@@ -27,7 +27,7 @@ PARTS = {
 }
 sys.path.append(str(RESULTS.parent.parent / "tools"))
 
-from measured import code, commit  # noqa: E402  # in another folder
+from measured import STAMP, code, commit, stamped  # noqa: E402  # in another folder
 
 
 def best_seconds(*functions: Callable[[], Any], repeats: int = 7) -> list[float]:
@@ -83,23 +83,22 @@ def machine() -> dict[str, Any]:
 
 
 def written(name: str) -> list[dict[str, Any]]:
-    """The rows of results/NAME.json, each with the date it was measured; none without the file."""
+    """The rows of results/NAME.json, each as it was measured; none without the file."""
     path = RESULTS / f"{name}.json"
-    if not path.exists():
-        return []
-    old = json.loads(path.read_text())
-    return [{"date": old["machine"]["date"], **row} for row in old["rows"]]
+    return stamped(json.loads(path.read_text())) if path.exists() else []
 
 
 def write(name: str, rows: list[dict[str, Any]], replace: str | tuple[str, ...] = ()) -> None:
     """Write rows and machine to results/NAME.json, by way of a temporary file.
 
-    With `replace`, earlier rows that differ from all new ones in that key (or those keys) are kept,
-    with their date and commit, and the new ones take the places of those they replace.
+    Each row has its date, commit, version and processor; `machine` is that of this run. With
+    `replace`, earlier rows that differ from all new ones in that key (or those keys) are kept as
+    they are, and the new ones take the places of those they replace.
     """
     path = RESULTS / f"{name}.json"
-    state = {"date": today(), "commit": commit(), "code": code(name)}
-    rows = [{**state, **row} for row in rows]
+    here = machine()
+    state = {"commit": commit(), "code": code(name), **here}
+    rows = [{**{key: state[key] for key in STAMP}, **row} for row in rows]
     if replace:
         key = itemgetter(replace) if isinstance(replace, str) else itemgetter(*replace)
         groups: dict[Any, list[dict[str, Any]]] = {}
@@ -110,7 +109,7 @@ def write(name: str, rows: list[dict[str, Any]], replace: str | tuple[str, ...] 
             groups[key(row)].append(row)
         rows = [row for group in groups.values() for row in group]
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n")
+    temporary.write_text(json.dumps({"machine": here, "rows": rows}, indent=1) + "\n")
     temporary.replace(path)
     print(f"\nwritten to {path.relative_to(Path(__file__).parent.parent)}")
 

@@ -1,14 +1,17 @@
-"""What each part of the default fit is worth: python benchmarks/ablation.py [KIND ...]
+"""What each part of the default fit is worth: python benchmarks/ablation.py [KIND or TABLE ...]
 
-The tables of benchmarks/tables.py, thinned to 1,000 training rows. One part at a time is taken
-away; the figure is the test loss over that of the whole, in the geometric mean over tables, and on
-how many tables it is larger. Losses of a single split are noisy: read the means.
+The tables of benchmarks/tables.py (`reg`, or `reg/yacht`), thinned to 1,000 training rows, as the
+frames that they are. One part at a time is taken away, or another activation is used, with a
+learned metric and without one. Each row has the test losses on a table, and is written as soon as
+it is known; tools/docs_tables.py makes geometric means of the losses over that of the default fit.
+Losses of a single split are noisy: read the means.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -16,10 +19,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
 from _bench import write
-from sklearn.pipeline import make_pipeline
-from tables import KINDS, measure, numbers, tables
+from tables import KINDS, parts, scores, tables
 
 from rflaf import RFLAFClassifier, RFLAFRegressor
 from rflaf.fitting.trials import Trials
@@ -40,6 +41,8 @@ def dishonest_choice() -> AbstractContextManager[Any]:
     return patch.object(Trials, "_trial", trial)
 
 
+ACTIVATIONS = {"cosine": "cos", "ReLU": "relu", "tanh": "tanh", "learned B-splines": "bspline"}
+NO_METRIC = {"metric": "none"}
 VARIANTS: dict[str, tuple[dict[str, Any], Any]] = {
     "the default fit": ({}, nullcontext),
     "only the best form of the inputs": ({"n_members": 5}, nullcontext),
@@ -47,14 +50,25 @@ VARIANTS: dict[str, tuple[dict[str, Any], Any]] = {
     "form chosen on training rows": ({}, dishonest_choice),
     "one member": ({"n_members": 1}, nullcontext),
     "no local models": ({"local_models": False}, nullcontext),
-    "activation: cosine": ({"activation": "cos"}, nullcontext),
-    "activation: ReLU": ({"activation": "relu"}, nullcontext),
-    "activation: tanh": ({"activation": "tanh"}, nullcontext),
-    "activation: learned B-splines": ({"activation": "bspline"}, nullcontext),
-    "cosine, no learned metric": ({"activation": "cos", "metric": "none"}, nullcontext),
-    "no learned metric": ({"metric": "none"}, nullcontext),
     "no learning at all": ({"max_iter": 0}, nullcontext),
+    "no learned metric": (NO_METRIC, nullcontext),
 }
+for label, name in ACTIVATIONS.items():
+    VARIANTS |= {
+        f"activation: {label}": ({"activation": name}, nullcontext),
+        f"activation: {label}, no learned metric": ({"activation": name, **NO_METRIC}, nullcontext),
+    }
+
+
+def losses(train: Any, test: Any, classes: bool) -> dict[str, float]:
+    """The test loss of each variant."""
+    estimator: Any = RFLAFClassifier if classes else RFLAFRegressor
+    found = {}
+    for label, (given, changed) in VARIANTS.items():
+        with changed():
+            model = estimator(random_state=0, **given).fit(*parts(train, classes))
+        found[label] = scores(model, test, classes)["loss"]
+    return found
 
 
 def main(kinds: list[str]) -> None:
@@ -62,32 +76,17 @@ def main(kinds: list[str]) -> None:
     if not folder.is_dir():
         raise SystemExit("Tables are read from $RFLAF_DATA/suite, which is not there.")
     warnings.simplefilter("ignore")
-    losses: dict[str, list[float]] = {name: [] for name in VARIANTS}
-    names = []
-    for kind in kinds or KINDS:
-        estimator: Any = RFLAFClassifier if kind == "clf" else RFLAFRegressor
+    for kind in KINDS:
         for name, train, test in tables(folder, kind):
-            names.append(f"{kind}/{name}")
+            table = f"{kind}/{name}"
+            if kinds and not {kind, table} & set(kinds):
+                continue
             train = train.sample(min(len(train), MOST), random_state=0)
-            for label, (given, changed) in VARIANTS.items():
-                model = make_pipeline(numbers(), estimator(random_state=0, **given))
-                with changed():
-                    found = measure(model, train, test, kind == "clf")
-                losses[label].append(found["loss"])
-            print(names[-1], *(f"{each[-1]:.4f}" for each in losses.values()), flush=True)
-    whole = np.array(losses["the default fit"])
-    rows = []
-    for label, each in losses.items():
-        ratio = np.array(each) / whole
-        rows.append({
-            "what": label,
-            "figure": float(np.exp(np.mean(np.log(ratio)))),
-            "worse": int(np.sum(ratio > 1)),
-            "tables": len(names),
-            "losses": dict(zip(names, each)),
-        })  # fmt: skip
-        print(f"{label:45}{rows[-1]['figure']:8.3f}  worse on {rows[-1]['worse']}")
-    write("ablation", rows)
+            start = time.perf_counter()
+            found = losses(train, test, kind == "clf")
+            seconds = time.perf_counter() - start
+            print(f"{table} {seconds:.0f} s", *(f"{each:.4g}" for each in found.values()))
+            write("ablation", [{"table": table, "losses": found}], replace="table")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import pandas as pd
 from _bench import write
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
-from tables import AsTyped, LightGBM, measure, models
+from tables import AsTyped, LightGBM, measure, models, package
 
 from rflaf import RFLAFClassifier, RFLAFRegressor
 
@@ -81,7 +81,8 @@ def one(name: str, label: str) -> dict[str, Any]:
         estimator(random_state=0).fit(*_few(train))
     found = measure(model, train, test, classes)
     memory = getrusage(RUSAGE_SELF).ru_maxrss / 2**20
-    return {"table": name, "model": label, "rows": len(train), "gigabytes": memory, **found}
+    row = {"table": name, "model": label, **package(label), "rows": len(train)}
+    return {**row, "gigabytes": memory, **found}
 
 
 def _few(train: Any) -> tuple[Any, Any]:

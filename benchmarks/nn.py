@@ -1,7 +1,8 @@
 """Training with PyTorch: python benchmarks/nn.py [--accuracy [--models NAME ...] [--seeds N]]
 
 Seconds per epoch on the paper's protein task (M = 3000, batch 128, two Adam steps per batch),
-against the dense way of the paper's code; with --accuracy the losses of the published protocol. The
+against the dense way of the paper's code, with one thread and with two, each in a process of its
+own (--threads); with --accuracy the losses of the published protocol. The
 data is read from the folder in the environment variable RFLAF_DATA. The drop-in activation against
 ReLU needs no data: --drop-in measures it alone, and --device cuda does so on a GPU.
 """
@@ -9,11 +10,14 @@ ReLU needs no data: --drop-in measures it alone, and --device cuda does so on a 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -30,6 +34,13 @@ from rflaf.paper.training import PUBLISHED, Data, published_basis, train
 D, M = 9, 3000
 DENSE_BATCHES = 8
 SEEDS = 3
+THREADS = 1, 2
+WIDTH = 512  # of the networks in which the activation takes the place of ReLU
+MANY = 16_384  # rows of a batch whose memory is measured
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "learned": LearnableActivation,
+    "ReLU": nn.ReLU,
+}
 
 
 class DenseRBF(nn.Module):
@@ -93,8 +104,6 @@ def speed(data: Data, repeats: int) -> list[dict[str, Any]]:
         "KAN, 187 hidden": lambda: KAN(D, M // 16, seed=0),
         "MLP of KAN's size": lambda: MLP(D, kan_parameters() // (D + 1), seed=0),
     }
-    threads = f"{torch.get_num_threads()} thread(s) in PyTorch, {thread_count()} in the kernels"
-    print(threads, flush=True)
     best = epoch_seconds(models, data, repeats)
     dense = {cells: dense_epoch_seconds(cells, data) for cells in (16, 32, 128)}
     rows: list[dict[str, Any]] = [
@@ -121,7 +130,7 @@ def speed(data: Data, repeats: int) -> list[dict[str, Any]]:
         rows.append({"what": what, "figure": figure, "unit": "x", "target": f"<= {most}"})
     rows += pykan_rows(best["KAN, 187 hidden"], data)
     rows += drop_in(torch.device("cpu"), repeats)
-    return [{**row, "threads": threads} for row in rows]
+    return [{**row, "threads": torch.get_num_threads()} for row in rows]
 
 
 def kan_parameters() -> int:
@@ -162,7 +171,7 @@ def steps(model: nn.Module, X: torch.Tensor, y: torch.Tensor) -> list[float]:
 
 def drop_in(device: torch.device, repeats: int) -> list[dict[str, Any]]:
     """`LearnableActivation` in the place of ReLU: alone, per channel, and in a network."""
-    n, width = 256, 512
+    n, width = 256, WIDTH
 
     def finish() -> None:
         if device.type == "cuda":
@@ -181,10 +190,9 @@ def drop_in(device: torch.device, repeats: int) -> list[dict[str, Any]]:
         return step
 
     def network(layer: Callable[[], nn.Module]) -> Callable[[], None]:
-        hidden = [part for _ in range(2) for part in (nn.Linear(width, width), layer())]
-        model = nn.Sequential(*hidden, nn.Linear(width, 1)).to(device)
+        model = mlp(layer).to(device)
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-        x = torch.randn(n, width, device=device)
+        x = torch.randn(n, WIDTH, device=device)
 
         def step() -> None:
             optimizer.zero_grad(set_to_none=True)
@@ -216,29 +224,79 @@ def drop_in(device: torch.device, repeats: int) -> list[dict[str, Any]]:
         ("activation / ReLU, forward and backward", shared / relu, 4.0),
         ("activation per channel / shared", channels / shared, 1.8),
         ("Adam step of a 512-wide MLP, activation / ReLU", learned / plain, 1.25),
-        ("bytes kept for backward, activation / ReLU", kept_bytes(LearnableActivation()), 1.01),
+        (
+            "bytes kept for backward, activation / ReLU",
+            kept_bytes(LearnableActivation, nn.ReLU),
+            1.01,
+        ),
     ]
     for what, figure, most in ratios:
         rows.append({"what": what, "figure": figure, "unit": "x", "target": f"<= {most}"})
+    kept = kept_bytes(lambda: mlp(LearnableActivation), lambda: mlp(nn.ReLU))
+    more = {"bytes kept for backward of a 512-wide MLP, activation / ReLU": kept}
+    if device.type == "cpu":
+        peaks = [peak_bytes(name) for name in ACTIVATIONS]
+        more[f"memory of training a 512-wide MLP, {MANY:,} rows, activation / ReLU"] = (
+            peaks[0] / peaks[1]
+        )
+    rows += [
+        {"what": what, "figure": figure, "unit": "x", "target": "none"}
+        for what, figure in more.items()
+    ]
     return rows
 
 
-def kept_bytes(layer: nn.Module) -> float:
-    """What autograd keeps of a layer's forward pass, over what it keeps of ReLU's."""
+def mlp(layer: Callable[[], nn.Module]) -> nn.Module:
+    hidden = [part for _ in range(2) for part in (nn.Linear(WIDTH, WIDTH), layer())]
+    return nn.Sequential(*hidden, nn.Linear(WIDTH, 1))
+
+
+def kept_bytes(ours: Callable[[], nn.Module], theirs: Callable[[], nn.Module]) -> float:
+    """What autograd keeps of our forward pass, without parameters, over what it keeps of theirs."""
 
     def kept(module: nn.Module) -> int:
         found: dict[int, int] = {}
+        parameters = {tensor.data_ptr() for tensor in module.parameters()}
 
         def pack(tensor: torch.Tensor) -> torch.Tensor:
-            found[tensor.data_ptr()] = tensor.nbytes
+            if tensor.data_ptr() not in parameters:
+                found[tensor.data_ptr()] = tensor.nbytes
             return tensor
 
-        z = torch.randn(256, 512, requires_grad=True)
+        z = torch.randn(256, WIDTH, requires_grad=True)
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
             module(z)
         return sum(found.values())
 
-    return kept(layer) / kept(nn.ReLU())
+    return kept(ours()) / kept(theirs())
+
+
+def peak_bytes(name: str) -> int:
+    """The most memory of a few steps of training in a process of its own, buffers included."""
+    command = [sys.executable, __file__, "--memory", name]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def memory_of_steps(name: str) -> int:
+    model = mlp(ACTIVATIONS[name])
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+
+    def step(n: int) -> None:
+        optimizer.zero_grad(set_to_none=True)
+        model(torch.randn(n, WIDTH)).square().mean().backward()
+        optimizer.step()
+
+    step(8)  # loads the kernels
+    before = resident("VmRSS")
+    for _ in range(3):
+        step(MANY)
+    return resident("VmHWM") - before
+
+
+def resident(name: str) -> int:
+    """Bytes that this process holds now (VmRSS), or has held at most (VmHWM)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 
 def accuracy_runs() -> dict[str, tuple[str, Callable[[int], nn.Module], str]]:
@@ -319,8 +377,19 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--drop-in", action="store_true", help="the drop-in activation alone")
     parser.add_argument("--device", default="cpu", help="cuda: --drop-in on a GPU")
+    parser.add_argument("--threads", type=int, nargs="+", default=THREADS, help="of the processor")
+    parser.add_argument("--memory", choices=ACTIVATIONS, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.memory:
+        print(memory_of_steps(options.memory))
+        return 0
     device = torch.device(options.device)
+    if device.type == "cpu" and not options.accuracy:
+        first = str(options.threads[0])
+        if len(options.threads) > 1 or os.environ.get("OMP_NUM_THREADS") != first:
+            return max(apart(threads) for threads in options.threads)
+    if not options.accuracy:
+        print(f"{torch.get_num_threads()} thread(s), {thread_count()} in the kernels", flush=True)
     if options.drop_in or device.type != "cpu":
         if device.type == "cuda" and not torch.cuda.is_available():
             print("skipped: PyTorch sees no GPU here")
@@ -338,8 +407,14 @@ def main() -> int:
         return 0
     rows = speed(published("protein"), options.repeats)
     show(rows)
-    write("nn", rows)
+    write("nn", rows, replace="threads")
     return 0
+
+
+def apart(threads: int) -> int:
+    """The same command in a process with so many threads; how it ended."""
+    command = [sys.executable, *sys.argv, "--threads", str(threads)]
+    return subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": str(threads)}).returncode
 
 
 if __name__ == "__main__":

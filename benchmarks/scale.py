@@ -30,6 +30,7 @@ from unittest.mock import patch
 import numpy as np
 from _bench import show, steps_of_fits, write, written
 from cost import fit_model, runs
+from measured import STAMP
 
 from rflaf.paper.environment import today
 
@@ -228,7 +229,7 @@ def measure_machine() -> dict[str, Any]:
 
 
 def derived(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """How time and memory grow, and what the second worker brings."""
+    """How time and memory grow, and what the second worker brings; with the dates of those runs."""
     disk, dask = runs(rows, "disk"), runs(rows, "dask")
     found = []
     if len(disk) >= 2:
@@ -237,18 +238,26 @@ def derived(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         slope = float(np.log(times[1] / times[0]) / np.log(most["n"] / last["n"]))
         what = "slope of log CPU time of passes against log n, two largest sizes"
         found += [
-            _row(what, "derived", slope, target="<= 1.05"),
-            _row("peak memory of the largest", "derived", most["peak_bytes"] / 1e6, "MB"),
+            _row(what, "derived", slope, target="<= 1.05") | stamp(most),
+            _row("peak memory of the largest", "derived", most["peak_bytes"] / 1e6, "MB")
+            | stamp(most),
         ]
         peaks = [row["peak_bytes"] for row in disk if row["n"] > 200_000]
         if len(peaks) > 1:
             what = "peak memory: largest relative to smallest size above the sample's"
-            found.append(_row(what, "derived", max(peaks) / min(peaks), "×", "<= 1.1"))
+            ratio = max(peaks) / min(peaks)
+            found.append(_row(what, "derived", ratio, "×", "<= 1.1") | stamp(most))
     for one, two in pairwise(dask):
         if one["n"] == two["n"]:
             what = f"two Dask workers relative to one, passes of {_short(one['n'])} rows"
-            found.append(_row(what, "derived", one["pass_clock"] / two["pass_clock"], "×"))
+            ratio = one["pass_clock"] / two["pass_clock"]
+            found.append(_row(what, "derived", ratio, "×") | stamp(two))
     return found
+
+
+def stamp(row: dict[str, Any]) -> dict[str, Any]:
+    """When and where an earlier row was measured; nothing for a row of this run."""
+    return {name: row.get(name) for name in STAMP} if "date" in row else {}
 
 
 def record(row: dict[str, Any]) -> None:

@@ -5,12 +5,12 @@
 Tables are read from the folder `suite` below the one that RFLAF_DATA names: `reg` (no header, the
 target last, masks of test rows beside), `reg_extra`, `mixed` and `clf` (a header, the column
 `target`). Peers are what is installed of scikit-learn, LightGBM (with early stopping) and CatBoost:
-benchmarks/peers.txt has the versions. rflaf gets the frame as it is, CatBoost its categories as
-`cat_features`, LightGBM and scikit-learn's boosting columns of a type for categories. A loss is the
-mean squared error over the target's variance, or the cross-entropy (the share of wrong classes is
-measured too), on the first test part; seconds
-are those of `fit`, on a machine that does nothing else: the median of three fits if the first takes
-less than two seconds. Training rows are thinned to 12,000. Results are written after each table.
+benchmarks/peers.txt pins them, and each row has its version. rflaf gets the frame as it is,
+CatBoost its categories as `cat_features`, LightGBM and scikit-learn's boosting columns of a type
+for categories. A loss is the mean squared error over the target's variance, or the cross-entropy
+(the share of wrong classes is measured too), on the first test part; seconds are those of `fit`, on
+a machine that does nothing else: the median of three fits if the first takes less than two seconds.
+Training rows are thinned to 12,000. Results are written after each table.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,10 @@ from rflaf import RFLAFClassifier, RFLAFRegressor
 from rflaf.inputs.kinds import column_kind
 
 KINDS = ("reg", "reg_extra", "mixed", "clf")
+PACKAGES = {  # of each peer
+    **dict.fromkeys(("linear", "forest", "hist_gradient_boosting"), "scikit-learn"),
+    **{name: name for name in ("lightgbm", "catboost", "xrfm")},
+}
 MOST = 12_000
 _SHORT = 2.0  # seconds of a fit that is timed three times
 
@@ -269,29 +274,42 @@ def models(classes: bool) -> dict[str, Callable[[], Any]]:
     return found
 
 
+def package(label: str) -> dict[str, str]:
+    """The package behind a peer, with its version; nothing for our own models."""
+    name = PACKAGES.get(label)
+    return {"package": f"{name} {version(name)}"} if name else {}
+
+
 def fit_seconds(model: Any, x: Any, y: Any) -> float:
     start = time.perf_counter()
     model.fit(x, y)
     return time.perf_counter() - start
 
 
+def parts(table: Any, classes: bool) -> tuple[Any, Any]:
+    """Inputs and target of a table; classes are strings."""
+    y = table["target"].to_numpy()
+    return table.drop(columns="target"), y.astype(str) if classes else y
+
+
+def scores(model: Any, test: Any, classes: bool) -> dict[str, float]:
+    """The loss on test rows; for classes also the share of wrong ones."""
+    x, y = parts(test, classes)
+    if not classes:
+        return {"loss": float(np.mean((model.predict(x) - y) ** 2) / np.var(y))}
+    p = np.clip(model.predict_proba(x), 1e-7, 1)
+    loss = log_loss(y, p / p.sum(axis=1, keepdims=True), labels=model.classes_)
+    wrong = np.asarray(model.classes_)[p.argmax(axis=1)].astype(str) != y
+    return {"loss": float(loss), "error": float(wrong.mean())}
+
+
 def measure(model: Any, train: Any, test: Any, classes: bool) -> dict[str, float]:
     """Loss on the test rows, and seconds of the fit."""
-    x, x_test = train.drop(columns="target"), test.drop(columns="target")
-    y, y_test = train["target"].to_numpy(), test["target"].to_numpy()
-    if classes:
-        y, y_test = y.astype(str), y_test.astype(str)
+    x, y = parts(train, classes)
     taken = [fit_seconds(model, x, y)]
     if taken[0] < _SHORT:
         taken += [fit_seconds(clone(model), x, y) for _ in range(2)]
-    seconds = statistics.median(taken)
-    if classes:
-        p = np.clip(model.predict_proba(x_test), 1e-7, 1)
-        loss = log_loss(y_test, p / p.sum(axis=1, keepdims=True), labels=model.classes_)
-        wrong = np.asarray(model.classes_)[p.argmax(axis=1)].astype(str) != y_test
-        return {"loss": float(loss), "seconds": seconds, "error": float(wrong.mean())}
-    loss = float(np.mean((model.predict(x_test) - y_test) ** 2) / np.var(y_test))
-    return {"loss": loss, "seconds": seconds}
+    return {"seconds": statistics.median(taken), **scores(model, test, classes)}
 
 
 def main(kinds: list[str], chosen: set[str]) -> None:
@@ -312,7 +330,8 @@ def main(kinds: list[str], chosen: set[str]) -> None:
                     make().fit(few.drop(columns="target"), few["target"])
                 found = measure(make(), train, test, kind == "clf")
                 size = {"rows": len(train), "inputs": train.shape[1] - 1}
-                rows.append({"table": f"{kind}/{name}", "model": label, **size, **found})
+                row = {"table": f"{kind}/{name}", "model": label, **package(label), **size}
+                rows.append({**row, **found})
                 print(f"{kind}/{name:24}{label:24}{found['loss']:10.4f}{found['seconds']:8.1f} s")
             write("tables", rows, replace=("table", "model"))
 

@@ -62,7 +62,7 @@ def test_python_blocks_run(document, tmp_path, monkeypatch):
 
 TEXTS = ["README.md", "CONTRIBUTING.md", "SECURITY.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]  # fmt: skip  # noqa: E501
 # what a text may name though the repository does not have it: made by a command, or an example
-MADE = ("build/", "dist/", "results/records", "demo-output", "benchmarks/peers.txt")
+MADE = ("build/", "dist/", "results/records", "demo-output")
 FOLDERS = ("src", "tests", "docs", "benchmarks", "tools", "examples", "results", "rflaf")
 
 

@@ -100,3 +100,35 @@ def test_tables_say_when_the_measured_code_has_changed(tmp_path, monkeypatch):
         said = tables.measured_on("theory")
         assert said == note + " The code that it measures has changed since." * changed
     measured._part.cache_clear()
+
+
+def test_rows_that_are_kept_keep_their_version(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    measured = importlib.import_module("measured")
+    last = {"cores": 2, "processor": "P", "rflaf": "1.1", "date": "2026-01-03"}
+    old = {"date": "2026-01-01", "rflaf": "1.0", "processor": "P", "cores": 2}
+    unknown, new = {"date": "2026-01-02"}, {"commit": "abc1234"}
+
+    def said(*rows):
+        return measured.when_and_where(measured.stamped({"machine": last, "rows": rows}))
+
+    now = "2026-01-03 with rflaf 1.1 (commit abc1234) on 2 cores of P"
+    assert said(new, old) == f"2026-01-01 with rflaf 1.0 and {now}"
+    assert said(new, unknown) == f"2026-01-02; {now}"
+    assert said(new, {**old, "cores": 4}) == f"2026-01-01 with rflaf 1.0 on 4 cores of P; {now}"
+
+
+def test_relative_losses_have_no_floor(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    tables = importlib.import_module("standings")
+    losses = {"rflaf": (3e-6, 0.2), "lightgbm": (1e-6, 0.4)}
+    rows = {
+        (f"clf/{name}", model): {"model": model, "loss": loss, "seconds": 1.0, "rows": 100}
+        for model, each in losses.items()
+        for name, loss in zip("ab", each)
+    }
+    monkeypatch.setattr(tables, "measured", lambda: rows)
+    found = {each.model: each.over_best for each in tables.standings(classes=True)}
+    assert found == pytest.approx({"rflaf": 3**0.5, "lightgbm": 2**0.5})
+    assert [each.over_best for each in tables.standings(classes=True, without="clf/a")] == [1, 2]
+    assert [line[-1] for line in tables.by_table()[1]] == ["0.50", "3.00"]

@@ -21,7 +21,7 @@ if importlib.util.find_spec("triton") is None:  # no part of `all`: it is for GP
 for name in names:
     importlib.import_module(name)
 pages = ("page.html.j2", "panel.svg.j2", "page.js", "style.css")
-files = ("py.typed", "paper/paper_tables.csv")
+files = ("py.typed", "paper/paper_tables.csv", "datasets/airfoil.csv")
 for file in (*files, *(f"pages/{name}" for name in pages)):
     if not (found.parent / file).exists():
         sys.exit(f"the wheel has no {file}")

@@ -18,7 +18,7 @@ from typing import Any
 
 import scale_tables
 from cost import runs
-from measured import code
+from measured import code, stamped, when_and_where
 from scale_tables import threads_of
 from standings import NAMES, by_table, large, standings, which_tables
 
@@ -43,20 +43,21 @@ def markdown(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def measured_on(name: str) -> str:
-    """When, where and with which version; and whether the code that it measures has changed."""
-    result = load(name)
-    machine, rows = result["machine"], result["rows"]
-    dates = sorted({row.get("date", machine["date"]) for row in rows})
-    when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
-    commits = ", ".join(sorted({row["commit"] for row in rows if row.get("commit")}))
-    version = f"rflaf {machine['rflaf']}" + (f" (commit {commits})" if commits else "")
-    own = [row for row in rows if row.get("model", OWN[0]) in OWN]  # peers do not run our code
-    changed = {row.get("code") for row in own} != {code(name)}
-    return (
-        f"Measured {when} with {version} on {machine['cores']} cores of {machine['processor']}."
-        + " The code that it measures has changed since." * changed
-    )
+def measured_on(name: str, kind: str | None = None) -> str:
+    """When, where and with which versions; and whether the code that it measures has changed.
+
+    With `kind`, only of rows of that kind.
+    """
+    rows = [row for row in stamped(load(name)) if kind in (None, row.get("kind"))]
+    peers = sorted({row["package"] for row in rows if "package" in row})
+    others = f" Other models: {', '.join(peers)}." if peers else ""
+    return f"Measured {when_and_where(rows)}.{others}{changed(name)}"
+
+
+def changed(name: str) -> str:
+    own = [row for row in load(name)["rows"] if row.get("model", OWN[0]) in OWN]  # peers are not
+    now = {row.get("code") for row in own} == {code(name)}
+    return "" if now else " The code that it measures has changed since."
 
 
 def figures(name: str, targets: bool = False) -> str:
@@ -74,8 +75,32 @@ def figures(name: str, targets: bool = False) -> str:
     return markdown(header, rows) + f"\n\n{measured_on(name)}"
 
 
+def nn(targets: bool = False) -> str:
+    """Training with PyTorch, with each number of threads; for benchmarks/README.md also targets."""
+    found: dict[str, dict[int, dict[str, Any]]] = {}
+    for row in load("nn")["rows"]:
+        found.setdefault(row["what"], {})[row["threads"]] = row
+    threads = sorted({count for row in found.values() for count in row})
+    header = ["", *(f"{count} threads" if count > 1 else "one thread" for count in threads)]
+    lines = []
+    for what, row in found.items():
+        cells = [f"{row[k]['figure']:.3g} {row[k]['unit']}" if k in row else "" for k in threads]
+        lines.append([what, *cells])
+        if targets:
+            lines[-1].append(next(iter(row.values()))["target"].replace("none", ""))
+    return markdown(header + ["target"] * targets, lines) + f"\n\n{measured_on('nn')}"
+
+
 def many_tables() -> str:
     """Ranks, relative losses and fit times of all models, for regression and classification."""
+    parts = [
+        ("regression", standings(classes=False)),
+        ("classification", standings(classes=True)),
+        (
+            f"classification without `{DOMINANT}`",
+            standings(classes=True, without=f"clf/{DOMINANT}"),
+        ),
+    ]
     lines = [
         [
             f"{title}, {each.tables} tables",
@@ -85,8 +110,8 @@ def many_tables() -> str:
             f"{each.over_best:.2f}",
             f"{each.seconds:.2g} s",
         ]
-        for title, classes in (("regression", False), ("classification", True))
-        for each in standings(classes)
+        for title, found in parts
+        for each in found
     ]
     by_error = "mean rank by error rate"
     header = ["", "model", "mean rank", by_error, "loss relative to the best", "fit time"]
@@ -94,9 +119,9 @@ def many_tables() -> str:
 
 
 def fit_seconds() -> str:
-    """Fit times with the defaults on real tables, by number of rows."""
-    result = load("tables")
-    ours = [row for row in result["rows"] if row["model"] == "rflaf"]
+    """Fit times with the defaults on real tables, by number of rows, and of rows from disk."""
+    ours = [row for row in stamped(load("tables")) if row["model"] == "rflaf"]
+    disk = runs(stamped(load("scale")), "disk")
     lines = []
     for low, high in pairwise((0, 1000, 2000, 5000, 10_000, 20_000)):
         taken = [row["seconds"] for row in ours if low < row["rows"] <= high]
@@ -104,21 +129,32 @@ def fit_seconds() -> str:
             span = f"{low:,} to {high:,}" if low else f"up to {high:,}"
             times = [f"{value:.2g} s" for value in (statistics.median(taken), max(taken))]
             lines.append([span, str(len(taken)), *times])
-    for row in runs(load("scale")["rows"], "disk"):
+    for row in disk:
         time = f"{row['seconds']:.0f} s"
         lines.append([f"{row['n']:,}, from disk, {threads_of(row)}", "1", time, time])
     header = ["rows", "tables", "median", "longest"]
-    return markdown(header, lines) + f"\n\n{measured_on('tables')}"
+    notes = (
+        f"Tables: measured {when_and_where(ours)}.{changed('tables')}",
+        (f"From disk: measured {when_and_where(disk)}.{changed('scale')}"),
+    )
+    return f"{markdown(header, lines)}\n\n{' '.join(notes)}"
 
 
 def ablation() -> str:
     """Losses without each part of the default fit, relative to the whole."""
-    result = load("ablation")
-    rows = [
-        [row["what"], f"{row['figure']:.3f}", f"{row['worse']} of {row['tables']}"]
-        for row in result["rows"]
-    ]
-    return markdown(["", "relative loss", "worse on"], rows) + f"\n\n{measured_on('ablation')}"
+    rows = load("ablation")["rows"]
+    tasks = [[row["losses"] for row in rows if row["table"].startswith("clf/") == classes]
+             for classes in (False, True)]  # fmt: skip
+    lines = []
+    for what in dict.fromkeys(what for row in rows for what in row["losses"]):
+        cells = [what]
+        for losses in tasks:
+            over = [each[what] / each["the default fit"] for each in losses if what in each]
+            worse = f"{sum(ratio > 1 for ratio in over)} of {len(over)}"
+            cells += [f"{statistics.geometric_mean(over):.3f}", worse] if over else ["", ""]
+        lines.append(cells)
+    header = ["", "regression", "worse on", "classification", "worse on"]
+    return markdown(header, lines) + f"\n\n{measured_on('ablation')}"
 
 
 def few() -> str:
@@ -147,6 +183,20 @@ def starts() -> str:
     ]
     header = ["problem", "rows", "best seed", "median", "worst seed"]
     return f"{markdown(header, rows)}\n\n{measured_on('starts')}"
+
+
+def first() -> str:
+    """What a fresh process waits for and holds, with an empty cache of kernels and a full one."""
+    if not (RESULTS / "first.json").exists():
+        return "Not measured yet."
+    found = {(row["what"], row["cache"]): row for row in load("first")["rows"]}
+    caches = list(dict.fromkeys(cache for _, cache in found))
+    lines = []
+    for what in dict.fromkeys(what for what, _ in found):
+        figures = [found[what, cache] for cache in caches]
+        lines.append([what, *(f"{row['figure']:.3g} {row['unit']}" for row in figures)])
+    header = ["", *(f"{cache} cache" for cache in caches)]
+    return markdown(header, lines) + f"\n\n{measured_on('first')}"
 
 
 def honesty() -> str:
@@ -304,21 +354,22 @@ def recovery() -> str:
 
 
 OWN = "rflaf", "without local models"
-FIGURES = (
-    *("attacks", "effort", "estimators", "fit", "fused", "load", "nn", "theory", "trust", "wide"),
-)
+DOMINANT = "mushroom"  # relative losses there are so large that they decide the mean
+FIGURES = (*("attacks", "effort", "estimators", "fit", "fused", "load", "theory", "trust", "wide"),)
 TABLES = {
     **{name: partial(paper_table, name) for name in TITLES},
     "reproduction_summary": reproduction_summary,
     "reproduction_notes": lambda: NOTES,
     "recovery": recovery,
-    "scale": lambda: f"{markdown(*scale_tables.sizes())}\n\n{measured_on('scale')}",
-    "scale_figures": lambda: markdown(*scale_tables.figures()),
+    "scale": lambda: f"{markdown(*scale_tables.sizes())}\n\n{measured_on('scale', 'disk')}",
+    "scale_figures": lambda: f"{markdown(*scale_tables.figures())}\n\n{measured_on('scale')}",
     "scale_terms": lambda: markdown(*scale_tables.terms()),
     "scale_check": lambda: markdown(*scale_tables.check()),
     "scale_cost": lambda: f"{markdown(*scale_tables.costs())}\n\n{scale_tables.limits()}",
     **{name: partial(figures, name) for name in FIGURES},
     **{f"{name}_targets": partial(figures, name, targets=True) for name in FIGURES},
+    "nn": nn,
+    "nn_targets": partial(nn, targets=True),
     "nn_accuracy": nn_accuracy,
     "networks": networks,
     "theory_series": theory_series,
@@ -329,6 +380,7 @@ TABLES = {
     "ablation": ablation,
     "few": few,
     "starts": starts,
+    "first": first,
     "honesty": honesty,
     "outside": outside,
     "uncertainty": uncertainty,

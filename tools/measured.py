@@ -6,6 +6,7 @@ import ast
 import hashlib
 import subprocess
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ SOURCE = Path(__file__).parent.parent / "src" / "rflaf"
 KERNELS = ("activation.py", "bases", "fused", "projection.py")
 FIT = (*KERNELS, "distributions", "estimators", "fitting", "inputs", "losses", "rows", "rules.py",
        "solvers")  # fmt: skip
+PLACE = ("rflaf", "processor", "cores")
+STAMP = ("date", "commit", "code", *PLACE)
 # parts of the package by results file; a file that is not listed measures fits
 PARTS = {
     "attacks": ("archive.py", "io.py"),
+    "first": (*FIT, "archive.py", "io.py"),
     "fused": KERNELS,
     "networks": (*KERNELS, "nn"),
     "nn": (*KERNELS, "nn", "paper/training"),
@@ -40,6 +44,43 @@ def commit() -> str:
         )
         found.append(result.stdout.strip())
     return found[0] + ("+" if found[0] and found[1] else "")
+
+
+def stamped(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of a result, each with the date, version and processor that it was measured with.
+
+    Rows have their own. One without is of the last run if it has that date; else nothing is known.
+    """
+    last = result["machine"]
+    rows = [{"date": last["date"], **row} for row in result["rows"]]
+    for row in rows:
+        if row["date"] == last["date"]:
+            for name in PLACE:
+                row.setdefault(name, last[name])
+    return rows
+
+
+def when_and_where(rows: list[dict[str, Any]]) -> str:
+    """Dates, versions, commits and processors of rows, as a part of a sentence."""
+    said = []
+    for here in _groups(rows, "cores", "processor"):
+        versions = []
+        for same in _groups(here, "rflaf"):
+            text = " to ".join(dict.fromkeys([same[0]["date"], same[-1]["date"]]))
+            text += f" with rflaf {same[0]['rflaf']}" if same[0].get("rflaf") else ""
+            commits = sorted({row["commit"] for row in same if row.get("commit")})
+            versions.append(text + (f" (commit {', '.join(commits)})" if commits else ""))
+        place = " on {cores} cores of {processor}" if here[0].get("cores") else ""
+        said.append(" and ".join(versions) + place.format(**here[0]))
+    return "; ".join(said)
+
+
+def _groups(rows: list[dict[str, Any]], *names: str) -> list[list[dict[str, Any]]]:
+    """Rows with the same values of these names, the earliest first."""
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for row in sorted(rows, key=itemgetter("date")):
+        groups.setdefault(tuple(row.get(name) for name in names), []).append(row)
+    return list(groups.values())
 
 
 @cache

@@ -42,20 +42,23 @@ def measured(name: str = "tables") -> dict[tuple[str, str], dict[str, Any]]:
     return {(row["table"], row["model"]): row for row in rows}
 
 
-def standings(classes: bool) -> list[Standing]:
-    """All models on the tables of regression, or of classes, that all have run on; best first."""
+def standings(classes: bool, without: str = "") -> list[Standing]:
+    """All models on the tables of regression, or of classes, that all have run on; best first.
+
+    One table can be left out.
+    """
     rows = measured()
     models = sorted({model for _, model in rows})
-    tables = sorted({table for table, _ in rows if table.startswith("clf/") == classes})
+    tables = sorted({table for table, _ in rows if table.startswith("clf/") == classes} - {without})
     tables = [table for table in tables if all((table, model) in rows for model in models)]
-    losses = {m: [max(rows[table, m]["loss"], 1e-5) for table in tables] for m in models}
+    losses = {m: [rows[table, m]["loss"] for table in tables] for m in models}
     best = [min(column) for column in zip(*losses.values())]
     known = all("error" in rows[table, model] for table in tables for model in models)
     errors = {m: [rows[table, m]["error"] for table in tables] for m in models} if known else {}
     found = []
     for model, own in losses.items():
         over = [loss / least for loss, least in zip(own, best)]
-        seconds = [max(rows[table, model]["seconds"], 0.01) for table in tables]
+        seconds = [rows[table, model]["seconds"] for table in tables]
         found.append(
             Standing(
                 model,
@@ -83,7 +86,8 @@ def which_tables() -> str:
     rows = [row["rows"] for row in measured().values()]
     return (
         f"{count} real tables with {min(rows):,} to {max(rows):,} training rows: lower is more "
-        "accurate, further left is faster. Pale points are single tables, bold ones means."
+        "accurate, further left is faster. Pale points are single tables, bold ones means. "
+        "Triangles at an edge are tables beyond it."
     )
 
 
@@ -96,7 +100,7 @@ def by_table() -> tuple[list[str], list[list[str]]]:
         best = min(others, key=lambda row: row["loss"])
         kind, name = table.split("/")
         losses = [f"{row['loss']:.3g}" for row in (ours, best)]
-        ratio = max(ours["loss"], 1e-5) / max(best["loss"], 1e-5)
+        ratio = ours["loss"] / best["loss"]
         kind = "classification" if kind == "clf" else "regression"
         line = [name, kind, f"{ours['rows']:,}", losses[0], losses[1], NAMES[best["model"]]]
         lines.append((ratio, [*line, f"{ratio:.2f}"]))
@@ -111,6 +115,6 @@ def large() -> tuple[list[str], list[list[str]]]:
     lines = []
     for table in dict.fromkeys(table for table, _ in rows):
         found = [rows.get((table, model)) for model in models]
-        cells = [f"{row['loss']:.4g} ({row['seconds']:.0f} s)" if row else "" for row in found]
+        cells = [f"{row['loss']:.4g} ({row['seconds']:.2g} s)" if row else "" for row in found]
         lines.append([table, f"{rows[table, 'rflaf']['rows']:,}", *cells])
     return ["table", "rows", *(NAMES[model] for model in models)], lines

@@ -24,14 +24,19 @@ BESIDE = {
     "hist_gradient_boosting": (9, -4, "left"),
     "rflaf": (10, -4, "left"),
 }
+SECONDS = 0.004, 200
 
 
 def panel(ax, title, found):
+    highest = 1.25 * max(each.over_best for each in found)
+    ax.set(xscale="log", yscale="log", xlabel="fit time (s)", title=title)
+    ax.set(xlim=SECONDS, ylim=(0.95, highest))
     for each in found:
         ours = each.model == "rflaf"
         dx, dy, side = BESIDE.get(each.model, (0, 9, "center"))
         look = {"ms": 10, "color": "C3"} if ours else {"ms": 7, "color": "C0"}
-        ax.plot(*zip(*each.points), "o", ms=2.5, alpha=0.25, color=look["color"], mew=0)
+        for seconds, over_best in each.points:
+            single(ax, seconds, over_best, look["color"])
         ax.plot(each.seconds, each.over_best, "o", **look)
         ax.annotate(
             SHORT.get(each.model, NAMES[each.model]),
@@ -42,18 +47,28 @@ def panel(ax, title, found):
             fontweight="bold" if ours else "normal",
             color="C3" if ours else "0.25",
         )
-    ax.set(xscale="log", yscale="log", xlabel="fit time (s)", title=title)
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_minor_formatter(NullFormatter())
-    highest = 1.25 * max(each.over_best for each in found)
     ax.set_yticks([tick for tick in (1, 1.2, 1.5, 2, 3, 4, 6) if tick <= highest])
-    ax.set_ylim(0.95, highest)
-    ax.set_xlim(0.008, 80)
     ax.grid(alpha=0.25)
     for edge in ("top", "right"):
         ax.spines[edge].set_visible(False)
+
+
+def single(ax, seconds, over_best, color):
+    """A table: a point, or a triangle at the edge that it lies beyond."""
+    (left, right), (_, top) = ax.get_xlim(), ax.get_ylim()
+    if over_best > top:
+        marker = "^"
+    elif not left <= seconds <= right:
+        marker = "<" if seconds < left else ">"
+    else:
+        marker = "o"
+    place = min(max(seconds, left), right), min(over_best, top)
+    size, alpha = (2.5, 0.25) if marker == "o" else (5, 0.5)
+    ax.plot(*place, marker, ms=size, alpha=alpha, color=color, mew=0, clip_on=False)
 
 
 def main() -> None:
