@@ -27,8 +27,8 @@ def fit_small(*more, code=0, source="train.csv", target="y"):
     [
         (["--sep", "||"], "(--sep) must be a single ASCII character"),
         (["--sep", ""], "(--sep) must be a single ASCII character"),
-        (["--components", 10**9], "n_components=1000000000"),
-        (["--basis-functions", 10**7], "n_basis=10000000 needs"),
+        (["--components", 10**9], "--components 1000000000"),
+        (["--basis-functions", 10**7], "--basis-functions 10000000 needs"),
     ],
 )
 def test_absurd_options_have_messages_of_ours(more, message, here):

@@ -1,13 +1,17 @@
 """Commands other than fit, predict and inspect, and the help of all."""
 
 import re
+import warnings
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 import rflaf
 from rflaf.cli import COMMANDS
-from rflaf.cli.console import plain
+from rflaf.cli.console import in_options, plain, warnings_as_notes
 from rflaf.fitting import leading_team
 from tests.cli.conftest import run
 from tests.tabular.test_model import table
@@ -24,6 +28,32 @@ def test_compare_writes_its_table(here):
     assert list(written) == ["model", "score", "mean", "sd", "fit_seconds", "predict_seconds"]
     assert len(written) == 5
     assert set(written["score"]) == {"r2"}
+
+
+def test_compare_takes_codes_as_categories(here):
+    code = np.arange(120) * 7 % 12
+    pd.DataFrame({"code": code, "y": code % 3 + 0.01 * code}).to_csv("train.csv", index=False)
+    given = ("compare", "train.csv", "-t", "y", "--components", 20, "--folds", 2)
+    linear = []
+    for more in ((), ("--categorical", "code")):
+        run(*given, "--task", "regression", *more, "--out", "scores.csv")
+        linear.append(pd.read_csv("scores.csv").set_index("model")["mean"]["linear"])
+    assert linear[0] < 0.2
+    assert linear[1] > 0.9
+
+
+def test_notes_name_options_and_are_said_once():
+    text = in_options("activation='polynomial' with n_basis=12. Use activation='chebyshev'.")
+    assert text == (
+        "--activation polynomial with --basis-functions 12. Use --activation chebyshev."
+    )
+    with redirect_stderr(StringIO()) as said, warnings_as_notes():
+        for text in ("Column 'x 1' has 2 gaps", "Column 'x 1' has 3 gaps", "Column 'x 2' has 3"):
+            warnings.warn(text, UserWarning, stacklevel=1)
+    assert said.getvalue().splitlines() == [
+        "Note: Column 'x 1' has 3 gaps",
+        "Note: Column 'x 2' has 3",
+    ]
 
 
 def test_without_components_their_number_follows_from_the_rows(here):

@@ -173,3 +173,22 @@ def test_what_cannot_be_swapped_is_named():
     two = nn.Sequential(nn.Linear(2, 3), relu, nn.Linear(3, 4), relu)
     with pytest.raises(ValueError, match=r"'1' must be called with one number.*\[3, 4\]"):
         swap_activations(two, per="channel", example=torch.zeros(1, 2))
+
+
+@pytest.mark.parametrize("module", [nn.ReLU6(), nn.Hardtanh(-3, 5), nn.SiLU(), nn.Mish(), nn.ELU()])
+def test_far_from_zero_too(module):
+    """The kink of ReLU6 lies beyond [-4, 4]; SiLU is not yet its asymptote there."""
+    model = nn.Sequential(nn.Identity(), module)
+    z = torch.linspace(-50, 50, 2001)
+    before = model(z)
+    swap_activations(model, type(module))
+    assert (model(z) - before).abs().max() < 0.02
+
+
+def test_a_start_that_is_not_close_is_named():
+    model = nn.Sequential(nn.Identity(), nn.Threshold(0.1, 20.0))
+    with pytest.warns(UserWarning, match=r"Module '1' is replaced by .* differs .* up to \d\d%"):
+        swap_activations(model, nn.Threshold)
+    model = nn.Sequential(nn.Identity(), nn.ReLU6())
+    with pytest.warns(UserWarning, match="another 'grid' may help"):
+        swap_activations(model, nn.ReLU6, grid=(-2.0, 2.0))

@@ -199,3 +199,25 @@ def test_other_forms_of_rows_give_a_page(tmp_path, kind):
     text = model.report(tmp_path / "a.html", given, y).read_text(encoding="utf-8")
     assert ("<figcaption>a</figcaption>" if kind in kinds else "<figcaption>x0") in text
     assert "Largest residuals" in text
+
+
+def test_text_dates_are_dates_and_missing_values_have_a_bar(tmp_path):
+    """A CSV file has text where a frame has dates."""
+    X = mixed_frame(300)
+    X["day"] = X["day"].dt.strftime("%d.%m.%Y")
+    X.loc[::3, "town"] = None
+    X.loc[:4, "day"] = None
+    dated = GivenRows(X, "X_test").column(2, "day")
+    assert dated.kind == "date"
+    assert int(dated.present.sum()) == 295
+    y = X["size"] + 2 * X["town"].isna() + pd.to_datetime(X["day"], dayfirst=True).dt.month / 6
+    model = RFLAFRegressor(40, n_members=1, random_state=0).fit(X, y.fillna(0))
+    page = tmp_path / "page.html"
+    write_report(model, page, X, y.fillna(0))
+    subject = Subject(model)
+    town, day = effects_of(subject, on_test_rows(subject, X, y.fillna(0)), [1, 2], list(X))
+    assert town.at.tolist() == ["Bern", "Uri", "Zug", None]
+    assert town.counts.sum() == 300
+    assert (town.mean[-1] > town.mean[:-1] + 1).all()
+    assert day.counts is None
+    assert re.search(r"missing.{0,400}33%", page.read_text(), re.DOTALL)

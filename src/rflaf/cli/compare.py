@@ -22,6 +22,7 @@ def compare(
     folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
     seed: options.Seed = 0,
     drop: options.Drop = None,
+    categorical: options.Categorical = None,
     missing: options.Missing = None,
     sep: options.Separator = None,
     strict: options.Strict = False,
@@ -33,7 +34,8 @@ def compare(
     if out is not None:
         check_output(out, inputs=[table])
     with working(f"Reading {table}"):
-        frame = read_table(table, separator=sep, missing=missing or ())
+        codes = categorical or ()
+        frame = read_table(table, separator=sep, missing=missing or (), strings=codes)
         split_target(frame, target, task, drop or (), strict)
     from rflaf.tabular import compare_models
 
@@ -44,6 +46,7 @@ def compare(
             target,
             task=task,
             drop=drop or (),
+            categorical=codes,
             n_components=components or "auto",
             folds=folds,
             strict=strict,

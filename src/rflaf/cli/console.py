@@ -7,6 +7,7 @@ steer a terminal are shown as escapes.
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -80,7 +81,9 @@ def warnings_as_notes() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for text in dict.fromkeys(in_options(" ".join(str(w.message).split())) for w in caught):
+    texts = [in_options(" ".join(str(w.message).split())) for w in caught]
+    # several fits say the same of other numbers of rows: the last one stands for all
+    for text in {re.sub(r"('[^']*')|\d+", r"\1", text): text for text in texts}.values():
         complain(f"Note: {text}")
 
 
@@ -102,4 +105,6 @@ def in_options(text: str) -> str:
     """A message with options of the command line in place of parameters."""
     for given, option in _OPTIONS.items():
         text = text.replace(given, option)
-    return text
+    text = re.sub(r"\bactivation='(\w+)'", r"--activation \1", text)
+    text = re.sub(r"\bn_components=(\d+)", r"--components \1", text)
+    return re.sub(r"\bn_basis=(\d+)", r"--basis-functions \1", text)

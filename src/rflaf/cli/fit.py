@@ -126,10 +126,11 @@ def fit(
         say(f"Report: {plain(report)}")
 
 
-SCORE_NAMES = {"r2": "R²", "rmse": "RMSE", "accuracy": "accuracy", "log_loss": "log-loss"}
+SCORE_NAMES = {"r2": "R²", "rmse": "RMSE", "log_loss": "log-loss", "accuracy": "accuracy"}
 
 
 def score_line(scores: dict[str, float]) -> str:
     """The held-out scores in words."""
-    shown = ", ".join(f"{SCORE_NAMES[k]} {v:.4g}" for k, v in scores.items() if k in SCORE_NAMES)
+    known = (f"{name} {scores[k]:.4g}" for k, name in SCORE_NAMES.items() if k in scores)
+    shown = ", ".join(known)
     return f"On {scores['held_out_rows']:,.0f} held-out rows: {shown}."

@@ -16,8 +16,11 @@ from rflaf.bases import Basis, BSpline, get_basis, with_tails
 from rflaf.bases.base import checked
 from rflaf.nn.initial import fit, watched
 from rflaf.nn.learnable import LearnableActivation
+from rflaf.runtime.callers import warn
 
 _IMAGE_NDIM = 4  # from so many dimensions on, channels are the second one
+_GRIDS = ((-4.0, 4.0), (-8.0, 8.0), (-16.0, 16.0))  # ReLU6 needs one with its kink at 6
+_CLOSE = 0.01  # of the function's range on the grid: replacements that are further off are named
 
 
 @checked(per=[StrOptions({"layer", "channel", "model"})])
@@ -28,7 +31,7 @@ def swap_activations(
     per: str = "layer",
     basis: str | Basis | None = None,
     n_basis: int = 33,
-    grid: tuple[float, float] = (-4.0, 4.0),
+    grid: tuple[float, float] | None = None,
     example: Any = None,
     dim: int | None = None,
     bounds: tuple[float, float] | None = None,
@@ -51,8 +54,9 @@ def swap_activations(
     per : {"layer", "channel", "model"}
         One activation for each module replaced, one for each channel, or one for all.
     basis, n_basis, grid
-        As for `LearnableActivation`. By default splines of degree 1 or 3, whichever start
-        closer to the function that is replaced. Tails are linear.
+        As for `LearnableActivation`. By default splines of degree 1 or 3 on [-4, 4], or on a wider
+        grid, whichever start closest to the function that is replaced. Tails are linear. A warning
+        is given if the start is not close.
     example : tensor or tuple of tensors, optional
         Inputs of `model`, run once to count channels; needed with `per="channel"`.
     dim : int, optional
@@ -108,8 +112,9 @@ def swap_activations(
 
     def make(module: nn.Module) -> LearnableActivation:
         count, at = channels.get(id(module), (None, -1))
-        function = _function_of(module, names[id(module)], count)
-        chosen = _basis_for(function, basis, n_basis, grid)
+        name = names[id(module)]
+        function = _function_of(module, name, count)
+        chosen = _basis_for(name, function, basis, n_basis, grid)
         return LearnableActivation(
             chosen,
             init=_start(chosen, function, count),
@@ -184,20 +189,43 @@ def _function_of(
 
 
 def _basis_for(
+    name: str,
     function: Callable[[Float64], Float64],
     basis: str | Basis | None,
     n_basis: int,
-    grid: tuple[float, float],
+    grid: tuple[float, float] | None,
 ) -> Basis:
-    """The given basis, or the better one of two, with linear tails."""
-    if basis is not None:
-        return with_tails(get_basis(basis, n_basis, grid), "linear")
-    z = np.linspace(*grid, 1001)
-    target = function(z)[:, 0]
-    found = [BSpline(n_basis, *grid, degree=degree, extrapolate="linear") for degree in (1, 3)]
-    fits = [fit(each, lambda z: function(z)[:, 0]) for each in found]
-    errors = [np.abs(each(z) @ a - target).max() for each, a in zip(found, fits)]
-    return found[int(np.argmin(errors))]
+    """The given basis, or the closest of a few, with linear tails."""
+    grids = _GRIDS if grid is None else (grid,)
+    best, least = None, np.inf
+    for each in grids:  # a wider one has wider cells, and is taken only where it is closer
+        if least <= _CLOSE / 4:
+            break
+        found: list[Basis] = [
+            BSpline(n_basis, *each, degree=degree, extrapolate="linear") for degree in (1, 3)
+        ]
+        if basis is not None:
+            found = [with_tails(get_basis(basis, n_basis, each), "linear")]
+        for tried in found:
+            error = _start_error(tried, lambda z: function(z)[:, 0])
+            if best is None or error < least:
+                best, least = tried, error
+    assert best is not None
+    if least > _CLOSE:
+        warn(
+            f"Module {name!r} is replaced by a function that differs from it by up to "
+            f"{least:.0%} of its range on the grid. More 'n_basis' or another 'grid' may help."
+        )
+    return best
+
+
+def _start_error(basis: Basis, function: Callable[[Float64], Float64]) -> float:
+    """The largest error, inside the grid and far beyond it, over the function's range inside."""
+    a = fit(basis, function)
+    inside, beyond = np.linspace(*basis.grid, 1001), np.linspace(-64, 64, 1001)
+    size = max(float(np.ptp(function(inside))), 1e-30)
+    z = np.concatenate([inside, beyond])
+    return float(np.abs(basis(z) @ a - function(z)).max()) / size
 
 
 def _start(basis: Basis, function: Callable[[Float64], Float64], channels: int | None) -> Float64:

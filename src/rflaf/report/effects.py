@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class Effect:
     """The mean prediction where a column has one value in all rows."""
 
     column: GivenColumn
-    at: Array  # k values: floats, or strings
+    at: Array  # k values: floats, or strings; NaN or None for missing ones
     mean: Array  # k × C
     counts: Array | None = None  # rows that have each value, if the column is shown by its values
     others: int = 0  # values that are not shown
@@ -71,6 +72,11 @@ def _values(column: GivenColumn) -> tuple[Array, Array, Array | None, int] | Non
             at = levels[[0, -1]]
     # a row that has each value: its own entry keeps the column's type
     donors = np.array([there[np.flatnonzero(column.values[there] == value)[0]] for value in at])
+    missing = np.flatnonzero(~column.present)
+    if shown is not None and len(missing):
+        none: Any = None if column.kind == "category" else np.nan
+        at, shown = np.append(at, none), np.append(shown, len(missing))
+        donors = np.append(donors, missing[0])
     return donors, at, shown, others
 
 
@@ -176,11 +182,13 @@ def _panel(
 def _bar_list(effect: Effect, label: str, k: int, y_range: tuple[float, float]) -> BarList:
     """From the mean over the rows to the mean at each value."""
     assert effect.counts is not None
-    means, total = effect.mean[:, k], int(effect.column.present.sum())
+    means, total = effect.mean[:, k], len(effect.column.values)
     middle = float(np.average(means, weights=effect.counts))
     named = []
     for value, mean, count in zip(effect.at, means.tolist(), effect.counts):
-        name = figure(float(value)) if effect.column.kind != "category" else str(value)
+        name = str(value) if effect.column.kind == "category" else figure(float(value))
+        if value is None or value != value:
+            name = "missing"
         named.append((name, mean, f"{figure(mean)} · {count / total:.0%}"))
     more = f" ({effect.others} rarer values not shown)" if effect.others else ""
     return BarList.around(f"{effect.column.name}: {label}{more}", middle, y_range, named)

@@ -7,6 +7,7 @@ which keeps the type of every column.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from scipy import sparse
 
 from rflaf.arrays import Array
 from rflaf.inputs.column import DAY, as_frame, column_of
+from rflaf.inputs.dates import learn_orders, read_dates
 from rflaf.pages.wording import DAYS_OF_A_YEAR
 from rflaf.runtime.cached import computed_once
 
@@ -129,6 +131,8 @@ def as_column(values: Any, name: str) -> GivenColumn:
         return GivenColumn(name, "date", 1970.0 + column.times / DAY / DAYS_OF_A_YEAR)
     if column.codes is not None:
         texts = np.array([*column.levels, None], object)[column.codes]
+        if not column.declared and (years := _years(column.levels)) is not None:
+            return GivenColumn(name, "date", np.append(years, np.nan)[column.codes])
     elif column.numbers is None:
         missing = (v is None or (isinstance(v, float) and np.isnan(v)) for v in values)
         texts = np.array([None if no else str(v) for v, no in zip(values, missing)], object)
@@ -138,3 +142,11 @@ def as_column(values: Any, name: str) -> GivenColumn:
     else:
         return GivenColumn(name, "number", column.numbers / (DAY if column.duration else 1.0))
     return GivenColumn(name, "category", texts)
+
+
+def _years(texts: Sequence[str]) -> Array | None:
+    """Dates as years; None where some text is no date."""
+    learned = learn_orders(texts) if len(texts) else None
+    if learned is None:
+        return None
+    return np.asarray(1970.0 + read_dates(texts, learned[0])[0] / DAY / DAYS_OF_A_YEAR)

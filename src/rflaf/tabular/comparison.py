@@ -57,6 +57,7 @@ def compare_models(
     *,
     task: str = "auto",
     drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     n_components: int | str = "auto",
     folds: int = 5,
     strict: bool = False,
@@ -70,7 +71,7 @@ def compare_models(
 
     Parameters
     ----------
-    table, target, task, drop, n_components, strict
+    table, target, task, drop, categorical, n_components, strict
         As for `fit_table`.
     folds : int
         At least 2. The score is R² or the accuracy.
@@ -94,25 +95,29 @@ def compare_models(
     splitter: Any = StratifiedKFold if classes else KFold
     score = "accuracy" if classes else "r2"
     how: Any = {"cv": splitter(folds, shuffle=True, random_state=random_state), "scoring": score}
-    for name, model in _models(classes, n_components, random_state).items():
+    levels: Any = list(categorical) or "from_dtype"
+    for name, model in _models(classes, n_components, random_state, levels).items():
         found = cross_validate(model, rows, chosen.values, **how, error_score="raise")
         seconds = (float(np.mean(found[part])) for part in ("fit_time", "score_time"))
         yield Comparison(name, score, tuple(found["test_score"].tolist()), *seconds)
 
 
-def _models(classes: bool, n_components: int | str, seed: int | None) -> dict[str, Any]:
+def _models(
+    classes: bool, n_components: int | str, seed: int | None, levels: Any
+) -> dict[str, Any]:
+    given: Any = {"random_state": seed, "categorical_features": levels}
     kind: Any = RFLAFClassifier if classes else RFLAFRegressor
     linear: Any = LogisticRegression(max_iter=1000) if classes else RidgeCV(PENALTIES)
     boosting: Any = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    encoder = ColumnEncoder(target_type="classes" if classes else "numbers", random_state=seed)
+    encoder = ColumnEncoder(target_type="classes" if classes else "numbers", **given)
     fixed = {
         f"random features, {name}": kind(
-            n_components, activation=name, metric="none", input_form="raw", random_state=seed
+            n_components, activation=name, metric="none", input_form="raw", **given
         )
         for name in ("relu", "tanh")
     }
     return {
-        "RFLAF, learned activation": kind(n_components, random_state=seed),
+        "RFLAF, learned activation": kind(n_components, **given),
         **fixed,
         "linear": make_pipeline(encoder, StandardScaler(), linear),
         "gradient boosting": make_pipeline(encoder, boosting(random_state=seed)),
