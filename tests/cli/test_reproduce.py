@@ -65,7 +65,7 @@ def test_quick_runs_print_their_table_marked_as_quick(tmp_path):
         "reproduce", "table1", "--datasets", "protein", "--models", "rfmlp-relu", "--quick",
         "--protocol", "published", "--out", store.folder,
     )  # fmt: skip
-    assert "QUICK RUN, no result" in found.stdout
+    assert "QUICK RUN, figures mean nothing" in found.stdout
     assert "0.7500" in found.stdout
 
 

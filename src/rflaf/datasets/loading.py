@@ -174,7 +174,7 @@ def _find(file: File) -> tuple[Path, File] | None:
 def _missing(name: str, file: File, reason: str) -> DataNotAvailable:
     places = "".join(f"\n  {path}" for path, _ in _candidates(file))
     offers = "".join(
-        f"\nIt can be had at {url} and be kept as '{form.path}' in a folder that RFLAF_DATA names."
+        f"\nDownload {url} to '{form.path}' in a folder, and set RFLAF_DATA to that folder."
         for form in (file, *file.variants)
         for url in form.urls
     )

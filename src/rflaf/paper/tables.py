@@ -102,7 +102,7 @@ def make_table(
             there = any(row.numbers.keys() - {"paper"} for row in rows)
             kept = tuple(row for row in rows if row.numbers and there)
             subtables.append(SubTable(dataset, quantity, kept, NO_RUNS if mine else NOT_AVAILABLE))
-    title = f"QUICK RUN, no result: {TITLES[name]}" if quick else TITLES[name]
+    title = f"QUICK RUN, figures mean nothing: {TITLES[name]}" if quick else TITLES[name]
     return PaperTable(name, title, tuple(subtables))
 
 
