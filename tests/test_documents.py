@@ -82,6 +82,44 @@ def test_paths_that_are_named_exist(document):
     assert missing == []
 
 
+@pytest.mark.parametrize("document", [*TEXTS, "benchmarks/README.md"])
+def test_commands_have_the_options_that_are_named(document):
+    pytest.importorskip("typer")
+    from typer.main import get_command
+
+    from rflaf.cli import load_app
+
+    known = get_command(load_app()).commands
+    text = (ROOT / document).read_text(encoding="utf-8")
+    lines = re.findall(r"^\$ rflaf (.+)$", text, re.MULTILINE)
+    lines += re.findall(r"`rflaf ([a-z][^`]*)`", text)
+    for line in lines:
+        name, *rest = line.split()
+        if name.startswith("-"):
+            continue
+        command = known[name.strip(",.")]
+        while rest and getattr(command, "commands", None):
+            command = command.commands[rest.pop(0)]
+        options = {"--help", *(each for p in command.params for each in p.opts + p.secondary_opts)}
+        given = {word.split("=")[0] for word in rest if re.match(r"--?[a-z]", word)}
+        assert given <= options, (line, given - options)
+
+
+def test_the_container_installs_and_runs_what_there_is():
+    """As far as that can be tested without Docker."""
+    text = (ROOT / "docs" / "tutorial-engineer.md").read_text(encoding="utf-8")
+    docker = re.search(r"```dockerfile\n(.*?)```", text, re.DOTALL)[1]
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    minor = re.search(r"FROM python:3\.(\d+)", docker)[1]
+    assert f"Programming Language :: Python :: 3.{minor}" in project
+    for extra in re.findall(r"/src\[(\w+)\]", docker):
+        assert re.search(rf"^{extra} = \[", project, re.MULTILINE)
+    (module,) = re.findall(r"python -m (\S+)", docker)
+    assert importlib.util.find_spec(f"{module}.__main__")
+    # tests/test_warm_up.py has this variable, and a folder that cannot be written later
+    assert "NUMBA_CACHE_DIR=" in docker
+
+
 @pytest.mark.parametrize("document", TEXTS)
 def test_names_of_the_package_that_are_named_exist(document):
     text = (ROOT / document).read_text(encoding="utf-8")
