@@ -4,7 +4,8 @@
 
 A table has numbers, a category of three levels and one of many, some of which matter. Its
 out-of-fold score is compared with the score on 4,000 new rows of the same kind. With `groups`, rows
-come in groups that share inputs and a part of the target; new rows are of new groups.
+come in groups that share inputs and a part of the target; new rows are of new groups. Last come
+rare events without any signal, where whatever is chosen is chosen by chance.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from _bench import show, write
+from sklearn.metrics import d2_tweedie_score
 
 from rflaf import RFLAFClassifier, RFLAFRegressor
 
@@ -54,20 +56,39 @@ def differences(rows: int, classes: bool, grouped: bool, count: int) -> list[flo
     return apart
 
 
+def of_rare_events(rows: int, count: int) -> list[float]:
+    """The same for D² of counts, 0.1 on average, that no column tells anything of."""
+    apart = []
+    for seed in range(count):
+        rng = np.random.default_rng([seed, rows])
+        x, y = rng.standard_normal((rows + NEW_ROWS, 4)), rng.poisson(0.1, rows + NEW_ROWS)
+        model = RFLAFRegressor(loss="poisson", random_state=seed).fit(x[:rows], y[:rows])
+        new = d2_tweedie_score(y[rows:], model.predict(x[rows:]), power=1)
+        apart.append(model.oof_score_ - new)
+    return apart
+
+
 def main(count: int) -> None:
     warnings.simplefilter("ignore")
     results = []
     for classes in (False, True):
         for grouped in (False, True):
             for rows in ROWS:
-                apart = differences(rows, classes, grouped, count)
                 what = f"{'accuracy' if classes else 'R²'}, {rows:,} rows"
                 what += ", new groups" if grouped else ""
-                error = float(np.std(apart) / np.sqrt(count))
-                common = {"unit": "", "target": "0", "tables": count, "standard_error": error}
-                results.append({"what": what, "figure": float(np.mean(apart)), **common})
-                show(results[-1:])
+                results.append(row_of(what, differences(rows, classes, grouped, count)))
+    for rows in ROWS[1:]:
+        what = f"D², {rows:,} rows, rare events without signal"
+        results.append(row_of(what, of_rare_events(rows, count)))
     write("honesty", results)
+
+
+def row_of(what: str, apart: list[float]) -> dict[str, Any]:
+    error = float(np.std(apart) / np.sqrt(len(apart)))
+    common = {"unit": "", "target": "0", "tables": len(apart), "standard_error": error}
+    row = {"what": what, "figure": float(np.mean(apart)), **common}
+    show([row])
+    return row
 
 
 if __name__ == "__main__":

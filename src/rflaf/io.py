@@ -252,7 +252,7 @@ def require_skops() -> Any:
         return needed("skops.io", "Saving and loading models needs skops", "'rflaf[io]'")
     finally:
         for name in hidden:
-            del sys.modules[name]
+            sys.modules.pop(name, None)
 
 
 _HINT = "A basis, form or loss of your own is accepted if its class is in 'trusted'."

@@ -101,6 +101,7 @@ LOCAL_PENALTIES = (1.0, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4)  # times the we
 LOCAL_STEP = 4.0  # residual of a row in a round at most, unless the loss is quadratic
 LOCAL_STRENGTHS = (0.1, 0.2, 0.35, 0.5)  # that rows held out choose from
 LOCAL_GAIN = 0.998  # times the loss before a round, at most, or it is left out
+LOCAL_DOUBT = (1.0, 0.5)  # standard errors of the gain of the first round, and of others, at least
 LOCAL_NUMBERS = 1 << 23  # output weights of a team at most; four times as many while learning
 LOCAL_LEAST = 300  # rows of a member
 

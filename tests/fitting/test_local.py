@@ -389,8 +389,22 @@ def test_many_columns_have_no_directions_of_their_own(rng, monkeypatch):
     assert np.isfinite(model.predict(X)).all()
 
 
-def test_threads_and_ties_change_no_bit():
+def test_gains_that_chance_explains_are_none(monkeypatch):
+    """Rounds choose from many models by the same rows, and rare events make these losses noisy."""
+    rng = np.random.default_rng(101)
+    X, y = rng.standard_normal((450, 4)), rng.poisson(0.1, 450)
+    model = RFLAFRegressor(100, loss="poisson", random_state=1)
+    monkeypatch.setattr(rules, "LOCAL_DOUBT", (0.0, 0.0))
+    assert any(member.local for member in model.fit(X, y).members_)
+    score = model.oof_score_
+    monkeypatch.setattr(rules, "LOCAL_DOUBT", (2.0, 2.0))
+    assert not any(member.local for member in model.fit(X, y).members_)
+    assert model.oof_score_ < score
+
+
+def test_threads_and_ties_change_no_bit(monkeypatch):
     """Values of 0 and 1 tie nearly everywhere; which directions are known first may not matter."""
+    monkeypatch.setattr(rules, "LOCAL_DOUBT", (0.0, 0.0))  # the gains here are small
     rng = np.random.default_rng(15)
     X = rng.integers(0, 2, (1200, 12)).astype(float)
     y = (X[:, 0] != X[:, 1]) * X[:, 2] + X[:, 3] * X[:, 4] * X[:, 5] + 0.1 * rng.normal(size=1200)

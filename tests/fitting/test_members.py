@@ -110,6 +110,21 @@ def test_an_only_event_is_in_nobodys_fold_and_an_only_class_in_one(rng):
         assert np.isin(folds(sample.keys[only]), folds.of_member).sum() == members
 
 
+@pytest.mark.parametrize("members", [1, 5])
+def test_a_large_group_with_a_rare_class_stays_where_it_is(members, rng):
+    """Else a single member learned from less than half of the rows, by chance."""
+    group = np.append(np.zeros(600, int), np.arange(1, 701))
+    y = (rng.random(1300) < 0.5).astype(int)
+    y[[3, 700, 800, 900]] = 2
+    for seed in range(8):
+        keys = np.random.default_rng(seed).integers(0, 2**63, 701, np.uint64)[group]
+        sample = replace(sample_of(rng.standard_normal((1300, 2)), y, seed), keys=keys)
+        folds = plan_folds(sample, replace(SETTINGS, n_members=members), Logistic())
+        counts = [np.count_nonzero(folds(keys) == each) for each in folds.of_member]
+        assert max(counts) <= (600 if members > 1 else 200)
+        assert len(set(folds(keys)[[700, 800, 900]])) > 1
+
+
 def test_zeros_that_are_rare_are_not_dealt_out(rng):
     y = np.append(np.zeros(3), np.ones(297))
     sample = sample_of(rng.standard_normal((300, 2)), y, 3)

@@ -204,17 +204,22 @@ def test_other_forms_of_rows_give_a_page(tmp_path, kind):
 def test_text_dates_are_dates_and_missing_values_have_a_bar(tmp_path):
     """A CSV file has text where a frame has dates."""
     X = mixed_frame(300)
-    X["day"] = X["day"].dt.strftime("%d.%m.%Y")
+    X["day"] = X["day"].dt.strftime("%d/%m/%Y")
     X.loc[::3, "town"] = None
     X.loc[:4, "day"] = None
-    dated = GivenRows(X, "X_test").column(2, "day")
-    assert dated.kind == "date"
-    assert int(dated.present.sum()) == 295
     y = X["size"] + 2 * X["town"].isna() + pd.to_datetime(X["day"], dayfirst=True).dt.month / 6
     model = RFLAFRegressor(40, n_members=1, random_state=0).fit(X, y.fillna(0))
     page = tmp_path / "page.html"
     write_report(model, page, X, y.fillna(0))
     subject = Subject(model)
+    early = X[X["day"].str[:2].fillna("31").astype(int) <= 12]  # days that could be months
+    for rows in (X, early):
+        expected = pd.to_datetime(rows["day"], format="%d/%m/%Y") - pd.Timestamp("1970-01-01")
+        dated = GivenRows(rows, "X_test", subject.dates).column(2, "day")
+        assert dated.kind == "date"
+        assert (dated.present == expected.notna()).all()
+        days = 365.2425 * (dated.values[dated.present] - 1970)
+        np.testing.assert_allclose(days, expected.dropna().dt.days, atol=0.01)
     town, day = effects_of(subject, on_test_rows(subject, X, y.fillna(0)), [1, 2], list(X))
     assert town.at.tolist() == ["Bern", "Uri", "Zug", None]
     assert town.counts.sum() == 300

@@ -174,17 +174,21 @@ def _deal_rare(
     """Folds that have their share of rows of rare kinds, which come by chance otherwise.
 
     A member whose rows have none of them knows nothing of these, and a fold without any cannot
-    judge. Copies of a row have one key, and the kind of the rarest of them.
+    judge. Copies of a row have one key, and the kind of the rarest of them. Large groups stay where
+    they are: folds would have very unequal numbers of rows.
     """
     counts = np.bincount(kinds)
     order = np.lexsort((counts[kinds], keys))
-    keys, first = np.unique(keys[order], return_index=True)
+    rows = len(keys)
+    keys, first, sizes = np.unique(keys[order], return_index=True, return_counts=True)
     of_key = kinds[order][first]
     fold, of_member = np.full(len(keys), -1), np.array(folds.of_member)
     for kind in np.flatnonzero((counts > 0) & (counts * share < rules.DEALT_ROWS)):
         own = np.flatnonzero(of_key == kind)  # keys are random, and so is their order
+        only = len(own) == 1
+        own = own[sizes[own] <= share * rows / 2]
         count, place = len(own), np.arange(len(own))
-        if count == 1:
+        if only:
             if needs_all:  # of every member: it is in no one's fold
                 fold[own] = _NOBODY
         elif folds.single:

@@ -118,7 +118,7 @@ class _Round(NamedTuple):
             models[k] = team[k].seen.learn(plans[k], penalties)
 
         parallel(learn, len(team))
-        chosen = _choose(task, [learner.held_out for learner in team], models)
+        chosen = _choose(task, [learner.held_out for learner in team], models, number == 0)
         return None if chosen is None else cls(telling, plans, models, chosen)
 
     def take(self, team: list[_Learner], penalties: Sequence[float], outputs: int) -> None:
@@ -224,8 +224,14 @@ class RoundChoice(NamedTuple):
     strength: float
 
 
-def _choose(task: Task, held_out: list[_Rows], tried: list[Locals]) -> RoundChoice | None:
-    """The penalty and the strength with the least loss on rows held out; None: no gain."""
+def _choose(
+    task: Task, held_out: list[_Rows], tried: list[Locals], first: bool
+) -> RoundChoice | None:
+    """The penalty and the strength with the least loss on rows held out; None: no gain.
+
+    A gain has to be larger than chance explains. The first round, which chooses from most, has to
+    show that there is something to gain at all.
+    """
     loss = task.loss
     more = [rows.scores_of(models) for rows, models in zip(held_out, tried)]
     added = np.concatenate(more).reshape(sum(map(len, more)), -1, loss.outputs)
@@ -238,7 +244,13 @@ def _choose(task: Task, held_out: list[_Rows], tried: list[Locals]) -> RoundChoi
         for number in range(added.shape[1])
         for strength in rules.LOCAL_STRENGTHS
     )
-    return best if best.loss < rules.LOCAL_GAIN * loss.value(base, y, weights) else None
+    before, _ = loss.slopes(base, y)
+    after, _ = loss.slopes(base + best.strength * added[:, best.penalty], y)
+    gain, share = before - after, weights / weights.sum()
+    mean = float(share @ gain)
+    doubt = float(np.sqrt(np.square(share) @ np.square(gain - mean)))
+    least = (1 - rules.LOCAL_GAIN) * abs(float(share @ before))
+    return best if mean > max(least, rules.LOCAL_DOUBT[not first] * doubt) else None
 
 
 class _Rows:

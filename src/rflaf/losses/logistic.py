@@ -53,7 +53,10 @@ class Logistic(Loss):
     def check(self, y: Any) -> Array:
         # scikit-learn would make floats of integers that may be missing, and merge large ones
         labels = column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True)
-        if labels.dtype.kind == "O" and any(c is None or is_pandas_na(c) or c != c for c in labels):
+        missing = labels.dtype.kind in "mM" and np.isnat(labels).any()
+        if labels.dtype.kind == "O":
+            missing = any(c is None or is_pandas_na(c) or c != c for c in labels)
+        if missing:
             raise ValueError("Input y contains missing classes (None or NaN).")
         # whoever has the rows says where a number is not finite
         known = labels[np.isfinite(labels)] if labels.dtype.kind == "f" else labels

@@ -20,7 +20,8 @@ from rflaf.runtime.callers import warn
 
 _IMAGE_NDIM = 4  # from so many dimensions on, channels are the second one
 _GRIDS = ((-4.0, 4.0), (-8.0, 8.0), (-16.0, 16.0))  # ReLU6 needs one with its kink at 6
-_CLOSE = 0.01  # of the function's range on the grid: replacements that are further off are named
+_FAR = 64.0  # inputs up to which the start is compared
+_CLOSE = 0.01  # of the function's range there: replacements that are further off are named
 
 
 @checked(per=[StrOptions({"layer", "channel", "model"})])
@@ -197,8 +198,8 @@ def _basis_for(
 ) -> Basis:
     """The given basis, or the closest of a few, with linear tails."""
     grids = _GRIDS if grid is None else (grid,)
-    best, least = None, np.inf
-    for each in grids:  # a wider one has wider cells, and is taken only where it is closer
+    best, least, inside = None, np.inf, np.inf
+    for each in grids:  # a wider one has wider cells: it is taken where it is closer, inside too
         if least <= _CLOSE / 4:
             break
         found: list[Basis] = [
@@ -207,25 +208,27 @@ def _basis_for(
         if basis is not None:
             found = [with_tails(get_basis(basis, n_basis, each), "linear")]
         for tried in found:
-            error = _start_error(tried, lambda z: function(z)[:, 0])
-            if best is None or error < least:
-                best, least = tried, error
+            errors = _start_errors(tried, lambda z: function(z)[:, 0])
+            if (max(errors) < least and errors[0] <= max(inside, _CLOSE / 4)) or best is None:
+                best, least, inside = tried, max(errors), errors[0]
     assert best is not None
     if least > _CLOSE:
         warn(
-            f"Module {name!r} is replaced by a function that differs from it by up to "
-            f"{least:.0%} of its range on the grid. More 'n_basis' or another 'grid' may help."
+            f"Module {name!r} is replaced by a function that differs from it by {inside:.2g} of "
+            f"its range on {list(_GRIDS[0])} there, and by {least:.2g} of it for inputs up to "
+            f"{_FAR:g}. More 'n_basis' or another 'grid' may help."
         )
     return best
 
 
-def _start_error(basis: Basis, function: Callable[[Float64], Float64]) -> float:
-    """The largest error, inside the grid and far beyond it, over the function's range inside."""
+def _start_errors(basis: Basis, function: Callable[[Float64], Float64]) -> tuple[float, float]:
+    """The largest errors on the narrowest grid and beyond it, over the function's range there."""
     a = fit(basis, function)
-    inside, beyond = np.linspace(*basis.grid, 1001), np.linspace(-64, 64, 1001)
-    size = max(float(np.ptp(function(inside))), 1e-30)
-    z = np.concatenate([inside, beyond])
-    return float(np.abs(basis(z) @ a - function(z)).max()) / size
+    narrow, wide = np.linspace(*_GRIDS[0], 1001), np.linspace(-_FAR, _FAR, 1001)
+    size = max(float(np.ptp(function(narrow))), 1e-30)
+    both = (np.abs(basis(z) @ a - function(z)).max() for z in (narrow, wide))
+    inside, beyond = (float(error) / size for error in both)
+    return inside, beyond
 
 
 def _start(basis: Basis, function: Callable[[Float64], Float64], channels: int | None) -> Float64:

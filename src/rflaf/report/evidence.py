@@ -47,7 +47,7 @@ class TrainingRows:
 
 def on_test_rows(subject: Subject, X: Any, y: Any) -> Evidence:
     """The model's predictions for test rows."""
-    rows = GivenRows(X, "X_test")
+    rows = GivenRows(X, "X_test", subject.dates)
     targets = check_targets(subject, y, rows.count, "y_test")
     at = np.arange(rows.count)
     if subject.classes is not None:
@@ -82,7 +82,7 @@ def out_of_fold(subject: Subject, training: TrainingRows) -> Evidence | None:
 
 def training_rows(subject: Subject, X: Any, y: Any) -> TrainingRows:
     """The rows of the fit, as the caller has them."""
-    rows = GivenRows(X, "X_train")
+    rows = GivenRows(X, "X_train", subject.dates)
     return TrainingRows(rows, check_targets(subject, y, rows.count, "y_train"))
 
 

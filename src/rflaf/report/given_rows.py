@@ -7,8 +7,9 @@ which keeps the type of every column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 import narwhals as nw
@@ -18,7 +19,8 @@ from scipy import sparse
 
 from rflaf.arrays import Array
 from rflaf.inputs.column import DAY, as_frame, column_of
-from rflaf.inputs.dates import learn_orders, read_dates
+from rflaf.inputs.kinds import as_times
+from rflaf.inputs.parts import DatePart
 from rflaf.pages.wording import DAYS_OF_A_YEAR
 from rflaf.runtime.cached import computed_once
 
@@ -58,7 +60,9 @@ class GivenRows:
            [2., 6.]])
     """
 
-    def __init__(self, X: Any, argument: str) -> None:
+    def __init__(
+        self, X: Any, argument: str, dates: Mapping[int, DatePart] = MappingProxyType({})
+    ) -> None:
         self._frame = None if sparse.issparse(X) else as_frame(X)
         if sparse.issparse(X):
             X = X.tocsr()
@@ -70,7 +74,7 @@ class GivenRows:
                 f"The '{argument}' must be an array or a frame with rows and columns. Got "
                 f"{type(X).__name__} of shape {tuple(shape)} instead."
             )
-        self.X = X
+        self.X, self._dates = X, dates
         self.count, self.width = map(int, shape)
         self._columns: dict[int, GivenColumn] = {}
 
@@ -107,7 +111,7 @@ class GivenRows:
         if j not in self._columns:
             values: Any = self.X if self._frame is None else self._frame
             values = values[:, [j]].toarray()[:, 0] if sparse.issparse(values) else values[:, j]
-            self._columns[j] = as_column(values, name)
+            self._columns[j] = as_column(values, name, self._dates.get(j))
         return self._columns[j]
 
 
@@ -116,8 +120,10 @@ def _picked(frame: nw.DataFrame[Any], rows: Array) -> nw.DataFrame[Any]:
     return nw.maybe_reset_index(frame[rows.tolist()])
 
 
-def as_column(values: Any, name: str) -> GivenColumn:
+def as_column(values: Any, name: str, dates: DatePart | None = None) -> GivenColumn:
     """An array or a Series as floats, where it has numbers or times, else as strings.
+
+    Text has `dates` as the fit has read them: some rows alone may not tell days from months.
 
     Examples
     --------
@@ -127,12 +133,11 @@ def as_column(values: Any, name: str) -> GivenColumn:
     array(['b', None], dtype=object)
     """
     column = column_of(values)
-    if column.times is not None:
-        return GivenColumn(name, "date", 1970.0 + column.times / DAY / DAYS_OF_A_YEAR)
+    times = column.times if dates is None else as_times(column, dates.orders, dates.zone)
+    if times is not None:
+        return GivenColumn(name, "date", 1970.0 + times / DAY / DAYS_OF_A_YEAR)
     if column.codes is not None:
         texts = np.array([*column.levels, None], object)[column.codes]
-        if not column.declared and (years := _years(column.levels)) is not None:
-            return GivenColumn(name, "date", np.append(years, np.nan)[column.codes])
     elif column.numbers is None:
         missing = (v is None or (isinstance(v, float) and np.isnan(v)) for v in values)
         texts = np.array([None if no else str(v) for v, no in zip(values, missing)], object)
@@ -142,11 +147,3 @@ def as_column(values: Any, name: str) -> GivenColumn:
     else:
         return GivenColumn(name, "number", column.numbers / (DAY if column.duration else 1.0))
     return GivenColumn(name, "category", texts)
-
-
-def _years(texts: Sequence[str]) -> Array | None:
-    """Dates as years; None where some text is no date."""
-    learned = learn_orders(texts) if len(texts) else None
-    if learned is None:
-        return None
-    return np.asarray(1970.0 + read_dates(texts, learned[0])[0] / DAY / DAYS_OF_A_YEAR)

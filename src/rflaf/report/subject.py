@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rflaf.arrays import Array
+from rflaf.inputs.parts import DatePart
 from rflaf.report.given_rows import GivenRows
 from rflaf.runtime.threads import use_threads
 
@@ -40,6 +41,13 @@ class Subject:
     def direct(self) -> bool:
         """Whether rows go straight to the estimator."""
         return self._before is None
+
+    @property
+    def dates(self) -> dict[int, DatePart]:
+        """How the fit reads its columns of dates, where it gets the rows as they are."""
+        encoder = getattr(self.estimator, "encoder_", None) if self.direct else None
+        parts = [] if encoder is None else encoder.parts_
+        return {part.column: part for part in parts if isinstance(part, DatePart)}
 
     def names(self, rows: GivenRows | None) -> list[str]:
         """The columns' names: those of the fit, else of the rows, else x0, x1, …"""
