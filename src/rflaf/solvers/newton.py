@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ _ROUGH, _FINE = 3e-5, 1e-6
 _MANY, _MANY_ROUGH, _MANY_FINE = 8, 3e-4, 1e-4  # more outputs than this
 _PATIENCE, _GAIN = 4, 1e-3  # steps without so much gain, after which rows held out say stop
 _FIRST = 1e-2  # the same, before the curvature is taken anew
+_STRONGEST = 16  # steps above the first penalty
 _EXACT = 1e-22  # and for so few rows that none are held out, where a step costs nothing
 
 
@@ -144,6 +146,13 @@ class _Model:
         self.tried[alpha] = v
         return judge.mean_loss(v)
 
+    def constant_loss(self) -> tuple[float, float]:
+        """The loss of these rows where all scores are the same, and their weight."""
+        part = self.problem.held_out
+        assert part is not None
+        judge = Objective(self.problem.features, [part], self.loss)
+        return judge.mean_loss(judge.start(self.problem.constant))
+
     def finish(self, alpha: float) -> None:
         """Fit to every row."""
         problem, fine = self.problem, self.fine
@@ -186,23 +195,28 @@ def _choose(models: list[_Model], start: float) -> tuple[float, list[dict[str, A
     """The penalty with the least loss on held-out rows, and what was tried."""
     step = rules.PENALTY_STEP
 
+    def mean(loss_of: Callable[[_Model], tuple[float, float]]) -> float:
+        pairs: list[Any] = [None] * len(models)
+
+        def task(i: int) -> None:
+            pairs[i] = loss_of(models[i])
+
+        parallel(task, len(models))
+        values, weights = np.array(pairs).T
+        # where all rows are right by far, a lower penalty is no better for any of them
+        return max(float(np.average(values, weights=weights)), models[0].loss.enough)
+
     def losses(steps: Sequence[int]) -> list[float]:
-        means = []
-        for k in steps:
-            pairs: list[Any] = [None] * len(models)
-
-            def task(i: int, k: int = k, pairs: list[Any] = pairs) -> None:
-                pairs[i] = models[i].held_out_loss(start * step**k)
-
-            parallel(task, len(models))
-            values, weights = np.array(pairs).T
-            # where all rows are right by far, a lower penalty is no better for any of them
-            means.append(max(float(np.average(values, weights=weights)), models[0].loss.enough))
-        return means
+        trials = (partial(_Model.held_out_loss, alpha=start * step**k) for k in steps)
+        return [mean(trial) for trial in trials]
 
     stalls = models[0].stalls
     gain = _GAIN if stalls else 0.0
-    walked = walk(losses, most=rules.MOST_PENALTIES, low=-12, high=8, gain=gain, together=False)
+    given: Any = {"most": rules.MOST_PENALTIES, "low": -12, "gain": gain, "together": False}
+    walked = walk(losses, high=8, **given)
+    if walked.least > mean(_Model.constant_loss):
+        # few events: the loss has a minimum among solutions that explode. Come from the other end
+        walked = walk(losses, start=_STRONGEST, high=_STRONGEST, **given)
     path = [{"alpha": start * step**k, "loss": walked.losses[k]} for k in sorted(walked.losses)]
     # losses of steps that ended early follow no parabola, and weights of the best one are there
     return start * step ** (walked.best if stalls else walked.middle), path
