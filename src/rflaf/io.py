@@ -102,7 +102,7 @@ _REFUSALS = (
     *(BadZipFile, PicklingError, TokenError, struct.error, zlib.error),
 )
 # skops asks scikit-learn for all of its estimators, which imports all of its packages. These have
-# none, but import torch and dask where they are installed: 190 MB in a service that only predicts.
+# none, but import torch and dask where they are installed, which take more memory than a model.
 _NOT_NEEDED = [f"sklearn.externals.array_api_compat.{name}" for name in ("cupy", "dask", "torch")]
 # What users may write themselves, and name in `trusted`
 _OPEN_KINDS = (Basis, Form, Loss)
