@@ -265,7 +265,7 @@ def test_an_unfitted_model(tmp_path):
 
 
 def test_loading_imports_no_extra(archive, tmp_path):
-    """Torch and dask, which skops imports where they are installed, take more memory than a model."""
+    """skops imports torch and dask where they are installed, which take more memory than a model."""
     (tmp_path / "m.skops").write_bytes(archive)
     code = """
 import sys
