@@ -64,8 +64,6 @@ def figures(name: str, targets: bool = False) -> str:
     """What a benchmark measured; for benchmarks/README.md also the targets."""
     result = load(name)
     shown = [row for row in result["rows"] if "series" not in row]
-    if not targets:  # an earlier commit of ours is a matter of benchmarks/README.md
-        shown = [row for row in shown if "b4040f8" not in row["what"]]
     rows = [[row["what"], f"{row['figure']:.3g} {row['unit']}".strip()] for row in shown]
     header = ["", "figure"]
     if targets:
@@ -355,7 +353,7 @@ def recovery() -> str:
 
 OWN = "rflaf", "without local models"
 DOMINANT = "mushroom"  # relative losses there are so large that they decide the mean
-FIGURES = (*("attacks", "effort", "estimators", "fit", "fused", "load", "theory", "trust", "wide"),)
+FIGURES = (*("attacks", "effort", "estimators", "fused", "load", "theory", "trust", "wide"),)
 TABLES = {
     **{name: partial(paper_table, name) for name in TITLES},
     "reproduction_summary": reproduction_summary,
