@@ -57,6 +57,7 @@ def test_a_phase_is_a_number(phase):
 
 @pytest.mark.parametrize("name", EVEN_PHASES)
 def test_saved_models_keep_it(name, rows, tmp_path):
+    pytest.importorskip("skops")
     X, y = rows
     features = RandomFeatures(10, activation=name, random_state=0).fit(X)
     for model, predict in (
