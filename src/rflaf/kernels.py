@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, RBF, Fixed
 from rflaf.bases.base import check_parameters
-from rflaf.theory._checks import FloatArray, check_points
-from rflaf.theory.infinite_width import ArcCosine, Cosine, InfiniteWidth
+from rflaf.theory._checks import COUNT, POSITIVE, FloatArray, check_points
+from rflaf.theory.infinite_width import ArcCosine, ClosedForm, Cosine
 from rflaf.theory.mixture import GaussianMixture
 from rflaf.theory.quadrature import HermiteSeries
 
@@ -167,14 +166,14 @@ class ActivationKernel(Kernel):
             return Activation(self.activation)
         return self.activation
 
-    def _form(self) -> InfiniteWidth:
+    def _form(self) -> ClosedForm | HermiteSeries:
         """The closed form if there is one, otherwise a series of `n_hermite` terms."""
         check_parameters(
             "ActivationKernel",
             {
                 "activation": [Activation, StrOptions(set(FIXED_ACTIVATIONS))],
-                "input_scale": [Interval(Real, 0, None, closed="neither")],
-                "n_hermite": [Interval(Integral, 1, None, closed="left")],
+                "input_scale": POSITIVE,
+                "n_hermite": COUNT,
             },
             vars(self),
         )
@@ -183,10 +182,8 @@ class ActivationKernel(Kernel):
         if isinstance(basis, RBF):
             return GaussianMixture(basis.centers, np.broadcast_to(basis.width, basis.n), a)
         name = basis.name if isinstance(basis, Fixed) and not basis.phase else None
-        if name == "relu":
-            return ArcCosine(float(a[0]))
-        if name == "cos":
-            return Cosine(float(a[0]))
         if name == "gaussian":
             return GaussianMixture(np.zeros(1), np.ones(1), a)
+        if name in ("relu", "cos"):
+            return (ArcCosine if name == "relu" else Cosine)(float(a[0]))
         return HermiteSeries(activation, self.n_hermite)

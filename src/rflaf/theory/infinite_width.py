@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 
 from rflaf.theory._checks import FloatArray
-from rflaf.theory._pairs import Pairs, itself, mirror, norms_and_directions, tiles
+from rflaf.theory._pairs import Pairs, mirror, norms_and_directions, tiles
 
 
-class InfiniteWidth(ABC):
-    """The kernel of an activation, its diagonal and its derivatives."""
+class ClosedForm(ABC):
+    """A kernel that is a formula of the norms and the angle.
 
-    @abstractmethod
-    def matrix(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        """K of shape (n, n')."""
-
-    @abstractmethod
-    def diagonal(self, X: FloatArray) -> FloatArray:
-        """K(x, x) of every row."""
-
-    @abstractmethod
-    def derivatives(self, X: FloatArray) -> FloatArray:
-        """dK/da_i and, last, dK/d(log s) for inputs s·X: an array of shape (n, n, N + 1)."""
-
-
-class ClosedForm(InfiniteWidth):
-    """A kernel that is a formula of the norms and the angle."""
+    `rflaf.theory.quadrature.HermiteSeries` has the same matrix, diagonal and derivatives.
+    """
 
     n_coefficients: int = 1
     smallest_width: float = 1.0
@@ -49,9 +37,11 @@ class ClosedForm(InfiniteWidth):
         return K
 
     def diagonal(self, X: FloatArray) -> FloatArray:
-        return self.values(itself(norms_and_directions(X)[0]))
+        norms = norms_and_directions(X)[0]
+        return self.values(Pairs(norms, norms, np.zeros_like(norms), np.full_like(norms, 2.0)))
 
     def derivatives(self, X: FloatArray) -> FloatArray:
+        """dK/da_i and, last, dK/d(log s) for inputs s·X: an array of shape (n, n, N + 1)."""
         out = np.empty((len(X), len(X), self.n_coefficients + 1))
         # a view of X, for the halves on either side of the diagonal differ
         for rows, columns, pairs in tiles(X, X.view(), smallest_width=self.smallest_width):
@@ -63,11 +53,11 @@ class ClosedForm(InfiniteWidth):
         return out
 
 
+@dataclass(frozen=True)
 class ArcCosine(ClosedForm):
     """a² times the kernel of ReLU, |x||x'|(sin t + (π - t) cos t)/(2π) with the angle t."""
 
-    def __init__(self, coefficient: float) -> None:
-        self.coefficient = coefficient
+    coefficient: float
 
     def _plain(self, pairs: Pairs) -> FloatArray:
         angle = 2 * np.arctan2(np.sqrt(pairs.minus), np.sqrt(pairs.plus))
@@ -82,11 +72,11 @@ class ArcCosine(ClosedForm):
         return [self.coefficient * plain], 2 * self.coefficient**2 * plain
 
 
+@dataclass(frozen=True)
 class Cosine(ClosedForm):
     """a² times the kernel of cos, (e^(-|x-x'|²/2) + e^(-|x+x'|²/2))/2."""
 
-    def __init__(self, coefficient: float) -> None:
-        self.coefficient = coefficient
+    coefficient: float
 
     def _squares(self, pairs: Pairs) -> tuple[FloatArray, FloatArray]:
         """|x - x'|² and |x + x'|²."""
