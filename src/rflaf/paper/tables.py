@@ -70,8 +70,6 @@ class SubTable:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """One of the paper's tables."""
-
     name: str
     title: str
     subtables: tuple[SubTable, ...]
