@@ -13,8 +13,7 @@ from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, RBF, Fixed
 from rflaf.bases.base import check_parameters
 from rflaf.theory._checks import COUNT, POSITIVE, FloatArray, check_points
-from rflaf.theory.infinite_width import ArcCosine, ClosedForm, Cosine
-from rflaf.theory.mixture import GaussianMixture
+from rflaf.theory.infinite_width import ArcCosine, ClosedForm, Cosine, GaussianMixture
 from rflaf.theory.quadrature import HermiteSeries
 
 Bounds = tuple[float, float] | str
@@ -168,15 +167,9 @@ class ActivationKernel(Kernel):
 
     def _form(self) -> ClosedForm | HermiteSeries:
         """The closed form if there is one, otherwise a series of `n_hermite` terms."""
-        check_parameters(
-            "ActivationKernel",
-            {
-                "activation": [Activation, StrOptions(set(FIXED_ACTIVATIONS))],
-                "input_scale": POSITIVE,
-                "n_hermite": COUNT,
-            },
-            vars(self),
-        )
+        sigma = [Activation, StrOptions(set(FIXED_ACTIVATIONS))]
+        constraints = {"activation": sigma, "input_scale": POSITIVE, "n_hermite": COUNT}
+        check_parameters("ActivationKernel", constraints, vars(self))
         activation = self._sigma()
         basis, a = activation.basis, activation.coefficients
         if isinstance(basis, RBF):
