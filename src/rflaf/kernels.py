@@ -90,14 +90,16 @@ class ActivationKernel(Kernel):
         return Hyperparameter("input_scale", "numeric", self.input_scale_bounds)
 
     @property
+    def _free(self) -> slice:
+        """Which of the coefficients and log s are hyperparameters that can change."""
+        n = self._sigma().basis.n
+        first = n if self.hyperparameter_coefficients.fixed else 0
+        return slice(first, n if self.hyperparameter_input_scale.fixed else n + 1)
+
+    @property
     def theta(self) -> FloatArray:
         """The free hyperparameters: the coefficients, then log s."""
-        parts = []
-        if not self.hyperparameter_coefficients.fixed:
-            parts.append(self.coefficients)
-        if not self.hyperparameter_input_scale.fixed:
-            parts.append(np.log([self.input_scale]))
-        return np.concatenate(parts) if parts else np.array([])
+        return np.append(self.coefficients, np.log([self.input_scale]))[self._free]
 
     @theta.setter
     def theta(self, theta: ArrayLike) -> None:
@@ -141,13 +143,7 @@ class ActivationKernel(Kernel):
         A, B = check_points(X, Y)
         A = self.input_scale * A
         K = form.matrix(A, A if Y is None else self.input_scale * B)
-        if not eval_gradient:
-            return K
-        gradient = form.derivatives(A)
-        n = gradient.shape[2] - 1
-        first = n if self.hyperparameter_coefficients.fixed else 0
-        last = n if self.hyperparameter_input_scale.fixed else n + 1
-        return K, gradient[:, :, first:last]
+        return (K, form.derivatives(A)[:, :, self._free]) if eval_gradient else K
 
     def diag(self, X: ArrayLike) -> FloatArray:
         """K(x, x) for every row of X, without the matrix."""
