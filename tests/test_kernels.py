@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 from rflaf import Activation
 from rflaf.bases import RBF, BSpline, Chebyshev, Polynomial
 from rflaf.kernels import ActivationKernel
-from rflaf.theory.mixture import GaussianMixture
+from rflaf.theory.infinite_width import GaussianMixture
 from rflaf.theory.quadrature import HermiteSeries
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from rflaf.activation import Activation
 from rflaf.bases import FIXED_ACTIVATIONS, RBF, Fixed
 from rflaf.bases.base import check_parameters
-from rflaf.theory._checks import FloatArray, check_points
-from rflaf.theory.infinite_width import ArcCosine, Cosine, InfiniteWidth
-from rflaf.theory.mixture import GaussianMixture
+from rflaf.theory._checks import COUNT, POSITIVE, FloatArray, check_points
+from rflaf.theory.infinite_width import ArcCosine, ClosedForm, Cosine, GaussianMixture
 from rflaf.theory.quadrature import HermiteSeries
 
 Bounds = tuple[float, float] | str
@@ -92,14 +90,16 @@ class ActivationKernel(Kernel):
         return Hyperparameter("input_scale", "numeric", self.input_scale_bounds)
 
     @property
+    def _free(self) -> slice:
+        """Which of the coefficients and log s are hyperparameters that can change."""
+        n = self._sigma().basis.n
+        first = n if self.hyperparameter_coefficients.fixed else 0
+        return slice(first, n if self.hyperparameter_input_scale.fixed else n + 1)
+
+    @property
     def theta(self) -> FloatArray:
         """The free hyperparameters: the coefficients, then log s."""
-        parts = []
-        if not self.hyperparameter_coefficients.fixed:
-            parts.append(self.coefficients)
-        if not self.hyperparameter_input_scale.fixed:
-            parts.append(np.log([self.input_scale]))
-        return np.concatenate(parts) if parts else np.array([])
+        return np.append(self.coefficients, np.log([self.input_scale]))[self._free]
 
     @theta.setter
     def theta(self, theta: ArrayLike) -> None:
@@ -143,13 +143,7 @@ class ActivationKernel(Kernel):
         A, B = check_points(X, Y)
         A = self.input_scale * A
         K = form.matrix(A, A if Y is None else self.input_scale * B)
-        if not eval_gradient:
-            return K
-        gradient = form.derivatives(A)
-        n = gradient.shape[2] - 1
-        first = n if self.hyperparameter_coefficients.fixed else 0
-        last = n if self.hyperparameter_input_scale.fixed else n + 1
-        return K, gradient[:, :, first:last]
+        return (K, form.derivatives(A)[:, :, self._free]) if eval_gradient else K
 
     def diag(self, X: ArrayLike) -> FloatArray:
         """K(x, x) for every row of X, without the matrix."""
@@ -167,26 +161,18 @@ class ActivationKernel(Kernel):
             return Activation(self.activation)
         return self.activation
 
-    def _form(self) -> InfiniteWidth:
+    def _form(self) -> ClosedForm | HermiteSeries:
         """The closed form if there is one, otherwise a series of `n_hermite` terms."""
-        check_parameters(
-            "ActivationKernel",
-            {
-                "activation": [Activation, StrOptions(set(FIXED_ACTIVATIONS))],
-                "input_scale": [Interval(Real, 0, None, closed="neither")],
-                "n_hermite": [Interval(Integral, 1, None, closed="left")],
-            },
-            vars(self),
-        )
+        sigma = [Activation, StrOptions(set(FIXED_ACTIVATIONS))]
+        constraints = {"activation": sigma, "input_scale": POSITIVE, "n_hermite": COUNT}
+        check_parameters("ActivationKernel", constraints, vars(self))
         activation = self._sigma()
         basis, a = activation.basis, activation.coefficients
         if isinstance(basis, RBF):
             return GaussianMixture(basis.centers, np.broadcast_to(basis.width, basis.n), a)
         name = basis.name if isinstance(basis, Fixed) and not basis.phase else None
-        if name == "relu":
-            return ArcCosine(float(a[0]))
-        if name == "cos":
-            return Cosine(float(a[0]))
         if name == "gaussian":
             return GaussianMixture(np.zeros(1), np.ones(1), a)
+        if name in ("relu", "cos"):
+            return (ArcCosine if name == "relu" else Cosine)(float(a[0]))
         return HermiteSeries(activation, self.n_hermite)

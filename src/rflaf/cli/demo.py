@@ -159,10 +159,8 @@ def write_page(result: Result, folder: Path) -> Path:
     rows = []
     for name, scores in result.scores.items():
         score, seconds = mean(scores), mean(result.seconds[name])
-        mark = "best" if score == best else ""
-        rows.append(
-            [Cell(name), Cell(_shown(scores), score, mark), Cell(f"{seconds:.2f}", seconds)]
-        )
+        shown = Cell(_shown(scores), score, "best" if score == best else "")
+        rows.append([Cell(name), shown, Cell(f"{seconds:.2f}", seconds)])
     header = ("model", f"{_score_name(result.data)}, mean ± deviation", "fit time (s)")
     grid = TableView("Scores of other models", header, rows, right=True)
     note = (

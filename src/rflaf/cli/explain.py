@@ -27,7 +27,6 @@ def explain(
 
     from rflaf.tabular import TableError, check_output, write_table
 
-    options.check_file(model)
     options.check_file(table)
     check_output(out, inputs=(table, model))
     fitted = options.load_table_model(model)

@@ -130,7 +130,5 @@ SCORE_NAMES = {"r2": "R²", "rmse": "RMSE", "log_loss": "log-loss", "accuracy": 
 
 
 def score_line(scores: dict[str, float]) -> str:
-    """The held-out scores in words."""
-    known = (f"{name} {scores[k]:.4g}" for k, name in SCORE_NAMES.items() if k in scores)
-    shown = ", ".join(known)
+    shown = ", ".join(f"{name} {scores[k]:.4g}" for k, name in SCORE_NAMES.items() if k in scores)
     return f"On {scores['held_out_rows']:,.0f} held-out rows: {shown}."

@@ -18,25 +18,18 @@ TaskOption = Annotated[
     Literal["auto", "regression", "classification"],
     typer.Option(help="auto: classification for text, booleans and up to 20 distinct integers."),
 ]
-Drop = Annotated[
-    list[str] | None, typer.Option("--drop", help="Column to ignore. May be repeated.")
-]
+Drop = Annotated[list[str] | None, typer.Option(help="Column to ignore. May be repeated.")]
 Categorical = Annotated[
-    list[str] | None,
-    typer.Option("--categorical", help="Categorical column, such as codes. May be repeated."),
+    list[str] | None, typer.Option(help="Categorical column, such as codes. May be repeated.")
 ]
 Missing = Annotated[
     list[str] | None,
-    typer.Option(
-        "--missing", help="Text that marks a missing value, such as '?'. May be repeated."
-    ),
+    typer.Option(help="Text that marks a missing value, such as '?'. May be repeated."),
 ]
 Separator = Annotated[
     str | None,
     typer.Option(
-        "--sep",
-        show_default="detected from the first lines",
-        help="Field separator of the CSV file.",
+        show_default="detected from the first lines", help="Field separator of the CSV file."
     ),
 ]
 Strict = Annotated[
@@ -94,7 +87,6 @@ def load_any(path: Path) -> Any:
 
 
 def check_file(path: Path) -> None:
-    """An error if there is no such file."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no file '{path}'.")
 

@@ -33,8 +33,7 @@ def predict(
         ),
     ] = None,
     keep: Annotated[
-        list[str] | None,
-        typer.Option("--keep", help="Column of the table to copy. May be repeated."),
+        list[str] | None, typer.Option(help="Column of the table to copy. May be repeated.")
     ] = None,
     missing: options.Missing = None,
     sep: options.Separator = None,
@@ -54,7 +53,6 @@ def predict(
     """
     from rflaf.tabular import TableError, check_output, write_table
 
-    options.check_file(model)
     options.check_file(table)
     try:
         check_output(out, inputs=() if force else (table, model))
@@ -96,7 +94,6 @@ def predict(
 
 
 def _levels(given: str) -> list[float]:
-    """The levels of --quantiles."""
     from rflaf.tabular import TableError
 
     try:

@@ -11,8 +11,7 @@ from dask import array as da
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from rflaf.dask.collections import is_dask, partition
-from rflaf.dask.partitions import PartitionRows
+from rflaf.dask.partitions import PartitionRows, is_dask, partition
 from rflaf.distributions import Distribution
 from rflaf.estimators.classifier import RFLAFClassifier
 from rflaf.estimators.regressor import RFLAFRegressor
@@ -114,13 +113,10 @@ class DaskMixin(BaseEstimator):
         model = dask.delayed(self.to_local(), pure=False, traverse=False)
         run = dask.delayed(predict_rows, pure=False)
         rows: list[Any] = found.rows or [np.nan] * len(found.parts)
+        shapes = [(count,) if width is None else (count, width) for count in rows]
         pieces = [
-            da.from_delayed(
-                run(model, part[0], method),
-                (count,) if width is None else (count, width),
-                dtype=dtype,
-            )
-            for part, count in zip(found.parts, rows)
+            da.from_delayed(run(model, part[0], method), shape, dtype=dtype)
+            for part, shape in zip(found.parts, shapes)
         ]
         return da.concatenate(pieces, allow_unknown_chunksizes=True)
 
@@ -205,10 +201,6 @@ class DaskRFLAFClassifier(DaskMixin, RFLAFClassifier):
     def predict_proba(self, X: Any) -> Any:
         """Probabilities as a Dask array, not yet computed."""
         return self._lazily("predict_proba", X)
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the probabilities as a Dask array, not yet computed."""
-        return self._lazily("predict_log_proba", X)
 
     def decision_function(self, X: Any) -> Any:
         """Scores of the classes as a Dask array, not yet computed."""

@@ -52,7 +52,6 @@ def kept(name: str, key: str, build: Callable[[], Dataset]) -> Dataset:
 
 
 def sha256(path: Path) -> str:
-    """The digest of a file."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):

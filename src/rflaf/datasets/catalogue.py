@@ -35,7 +35,6 @@ def _lines(name: str) -> Iterable[dict[str, str]]:
 
 
 def _files() -> dict[str, tuple[File, ...]]:
-    """The files of each set."""
     forms: dict[str, dict[str, list[File]]] = {}
     for line in _lines("files.csv"):
         size = int(line["bytes"]) if line["bytes"] else None

@@ -34,11 +34,8 @@ def names(available: bool | None = None) -> tuple[str, ...]:
     """
     if available is None:
         return tuple(ENTRIES)
-    return tuple(
-        name
-        for name, entry in ENTRIES.items()
-        if all(_find(file) for file in entry.info.files) == available
-    )
+    here = {name: all(map(_find, entry.info.files)) for name, entry in ENTRIES.items()}
+    return tuple(name for name in ENTRIES if here[name] == available)
 
 
 def info(name: str) -> Info:
@@ -158,11 +155,8 @@ def _have(name: str, file: File, progress: bool) -> tuple[Path, File]:
 
 def _candidates(file: File) -> list[tuple[Path, File]]:
     """Each place where a file, or one of its other forms, may be, the best first."""
-    named = os.environ.get("RFLAF_DATA", "").split(os.pathsep)
-    folders = [
-        *(Path(part).expanduser() for part in named if part.strip()),
-        cache.cache_folder() / "files",
-    ]
+    named = [part for part in os.environ.get("RFLAF_DATA", "").split(os.pathsep) if part.strip()]
+    folders = [*(Path(part).expanduser() for part in named), cache.cache_folder() / "files"]
     return [(folder / form.path, form) for folder in folders for form in (file, *file.variants)]
 
 

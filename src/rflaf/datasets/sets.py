@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +82,9 @@ def _adult_rows(path: Path) -> tuple[list[list[Any]], list[int]]:
         if income not in ("<=50K", ">50K"):
             raise readers.BadFile(path, f"line {line}: income is '{income[:40]}'.")
         target.append(int(income == ">50K"))
-        rows.append(
-            [
-                readers.number(path, line, cell) if name in ADULT_NUMBERS else cell
-                for name, cell in zip(ADULT, cells)
-            ]
-        )
+        named = zip(ADULT, cells)
+        numeric = partial(readers.number, path, line)
+        rows.append([numeric(cell) if name in ADULT_NUMBERS else cell for name, cell in named])
     if not rows:
         raise readers.BadFile(path, "it has no rows.")
     return rows, target

@@ -68,15 +68,8 @@ def _add_table(graph: Graph, table: Table, z: str) -> str:
 def _shifted(cells: Array, by: Array) -> Array:
     """The cubics in s, where t = s + by."""
     c0, c1, c2, c3 = cells.T
-    return np.stack(
-        [
-            c0 + by * (c1 + by * (c2 + by * c3)),
-            c1 + by * (2 * c2 + 3 * by * c3),
-            c2 + 3 * by * c3,
-            c3,
-        ],
-        axis=1,
-    )
+    value, slope = c0 + by * (c1 + by * (c2 + by * c3)), c1 + by * (2 * c2 + 3 * by * c3)
+    return np.stack([value, slope, c2 + 3 * by * c3, c3], axis=1)
 
 
 def _add_polynomial(graph: Graph, coefficients: Array, z: str) -> str:
@@ -86,10 +79,6 @@ def _add_polynomial(graph: Graph, coefficients: Array, z: str) -> str:
     for c in a[-2:0:-1]:
         value = graph.add("Mul", graph.add("Add", value, c), z)
     return graph.add("Add", value, a[0])
-
-
-def _native(operator: str) -> Callable[[Graph, str], str]:
-    return lambda graph, z: graph.add(operator, z)
 
 
 def _silu(graph: Graph, z: str) -> str:
@@ -128,10 +117,10 @@ def _gaussian(graph: Graph, z: str) -> str:
 
 # one for each of rflaf.bases.FIXED_ACTIVATIONS
 FORMULAS: dict[str, Callable[[Graph, str], str]] = {
-    "relu": _native("Relu"),
-    "cos": _native("Cos"),
-    "tanh": _native("Tanh"),
-    "sigmoid": _native("Sigmoid"),
+    "relu": lambda graph, z: graph.add("Relu", z),
+    "cos": lambda graph, z: graph.add("Cos", z),
+    "tanh": lambda graph, z: graph.add("Tanh", z),
+    "sigmoid": lambda graph, z: graph.add("Sigmoid", z),
     "silu": _silu,
     "gelu": _gelu,
     "softplus": _softplus,

@@ -172,7 +172,6 @@ def _owner_of_columns(steps: list[tuple[str, Any]]) -> tuple[Any, ColumnEncoder]
 
 
 def _check_names(outputs: Outputs) -> None:
-    """Whether outputs are names or levels."""
     if not len(outputs):
         raise ValueError("The 'outputs' parameter of export must not be empty.")
     for each in outputs:

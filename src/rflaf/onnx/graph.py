@@ -56,9 +56,8 @@ class Graph(Operators):
     def model(self, producer: str, version: str) -> ModelProto:
         """The whole, with the inputs and outputs that it was given."""
         self._check_names()
-        graph = helper.make_graph(
-            self._nodes, producer, self._inputs, self._outputs, self._constants
-        )
+        ends = self._inputs, self._outputs
+        graph = helper.make_graph(self._nodes, producer, *ends, self._constants)
         opsets = [helper.make_opsetid("", OPSET)]
         if any(node.domain == ML_DOMAIN for node in self._nodes):
             opsets.append(helper.make_opsetid(ML_DOMAIN, ML_OPSET))

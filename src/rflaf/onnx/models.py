@@ -85,7 +85,6 @@ def _width(model: Any) -> int:
 
 
 def output_features(graph: Graph, model: RandomFeatures, x: str, outputs: Outputs) -> None:
-    """The output "features"."""
     phi = add_random_features(graph, model, x)
     phi = graph.add("Add", phi, graph.cast(graph.refused(), graph.dtype))
     graph.output("features", phi, graph.dtype, "n", model.components_.shape[1])
@@ -115,7 +114,6 @@ def output_prediction(graph: Graph, model: RFLAFRegressor, x: str, outputs: Outp
 
 
 def _check_outputs(model: RFLAFRegressor, levels: list[Any]) -> None:
-    """Whether the model has what is asked for."""
     loss = model.loss_
     if model.spread_ is None or loss.error_scale(np.ones((1, 1))) is not None:
         raise ValueError(
@@ -127,7 +125,6 @@ def _check_outputs(model: RFLAFRegressor, levels: list[Any]) -> None:
 
 
 def output_classes(graph: Graph, model: RFLAFClassifier, x: str, outputs: Outputs) -> None:
-    """The outputs "label" and "probabilities"."""
     scores = add_scores(graph, model, x)
     if len(model.classes_) == 2:
         positive = graph.add("Greater", scores, np.float64(0))

@@ -55,8 +55,6 @@ class Panel:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table."""
-
     text: str
     value: float | None = None  # what it is sorted by, where that is a number
     kind: str = ""  # "best": marked as the best of its column; "far": as far off
@@ -65,8 +63,6 @@ class Cell:
 
 @dataclass(frozen=True)
 class TableView:
-    """A table as it is shown."""
-
     title: str
     header: tuple[str, ...]
     rows: Sequence[Sequence[Cell]]
@@ -74,7 +70,6 @@ class TableView:
 
     @property
     def numeric(self) -> list[bool]:
-        """Which columns have numbers."""
         columns = range(len(self.header))
         return [any(row[k].value is not None for row in self.rows) for k in columns]
 

@@ -24,12 +24,9 @@ def render_page(page: Page) -> str:
     """
     script = _resource("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _environment().get_template("page.html.j2").render(
-        page=page,
-        style=_resource("style.css"),
-        script=script,
-        script_hash=f"sha256-{digest}",
-    )  # fmt: skip
+    given = {"page": page, "style": _resource("style.css"), "script": script}
+    template = _environment().get_template("page.html.j2")
+    return template.render(given, script_hash=f"sha256-{digest}")
 
 
 def draw(panel: Panel) -> str:

@@ -6,6 +6,7 @@ Colours are the classes of the page's style sheet, so that a picture follows lig
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from rflaf.pages import Histogram, Line, Panel
 
@@ -21,11 +22,11 @@ Point = tuple[float, float]
 class Chart:
     """The geometry of a panel; lengths are from the upper left corner of the plot."""
 
-    left, top = 46, 20
+    width, left, top = 330, 46, 20
 
-    def __init__(self, panel: Panel, width: int = 330) -> None:
-        self.panel, self.width = panel, width
-        self.wide = width - self.left - _RIGHT
+    def __init__(self, panel: Panel) -> None:
+        self.panel = panel
+        self.wide = self.width - self.left - _RIGHT
         self.tall = panel.height - self.top - _BOTTOM
         self.x_axis = _Axis(*_range_x(panel), panel.log_x, self.wide)
         self.y_axis = _Axis(*_range_y(panel), panel.log_y, self.tall)
@@ -33,14 +34,10 @@ class Chart:
         self.names = ", ".join(dict.fromkeys(named))
 
     def x_ticks(self) -> list[tuple[float, str]]:
-        axis = self.x_axis
-        values = self.panel.x_ticks or ticks(axis.low, axis.high, axis.log)
-        return [(axis(value), tick_text(value)) for value in values]
+        return self.x_axis.ticks(self.panel.x_ticks)
 
     def y_ticks(self) -> list[tuple[float, str]]:
-        axis = self.y_axis
-        values = ticks(axis.low, axis.high, axis.log)
-        return [(self.tall - axis(value), tick_text(value)) for value in values]
+        return [(self.tall - length, text) for length, text in self.y_axis.ticks()]
 
     def point(self, x: float, y: float | None) -> Point | None:
         """None where there is no value, or an axis has no place for it."""
@@ -133,6 +130,10 @@ class _Axis:
         else:
             share = (value - self.low) / (self.high - self.low)
         return min(max(share, -1.0), 2.0) * self.length  # far outside is outside
+
+    def ticks(self, values: Sequence[float] | None = None) -> list[tuple[float, str]]:
+        values = values or ticks(self.low, self.high, self.log)
+        return [(self(value), tick_text(value)) for value in values]
 
 
 def _range_x(panel: Panel) -> tuple[float, float]:

@@ -229,13 +229,11 @@ class _Bilinear:
         """The normal equations for the one factor where the other is given."""
 
         def contract(array: Float64) -> Float64:
-            blocks = [
-                array[at].reshape(k, n, -1)
-                for at, k, n in zip(self.slices, self.counts, self.sizes)
-            ]
-            if given == "u":
-                return np.vstack([np.tensordot(p.u, g, 1) for p, g in zip(parts, blocks)])
-            return np.vstack([p.half @ g for p, g in zip(parts, blocks)])
+            found = []
+            for at, k, n, p in zip(self.slices, self.counts, self.sizes, parts):
+                block = array[at].reshape(k, n, -1)
+                found.append(np.tensordot(p.u, block, 1) if given == "u" else p.half @ block)
+            return np.vstack(found)
 
         return contract(contract(sums[:-1, :-1]).T), contract(sums[:-1, -1])[:, 0]
 

@@ -128,15 +128,11 @@ def figure2(records: Iterable[Record]) -> list[Panel]:
 
 def figure3(records: Iterable[Record]) -> list[Panel]:
     """One panel per function and method."""
-    return [
-        Panel(
-            f"{each.function}, {each.method}",
-            (_truth(each), *_found_curves(each, RECOVERY.index(each.method))),
-            "z",
-            "sigma(z)",
-        )
-        for each in recoveries(records)
-    ]
+    panels = []
+    for each in recoveries(records):
+        lines = (_truth(each), *_found_curves(each, RECOVERY.index(each.method)))
+        panels.append(Panel(f"{each.function}, {each.method}", lines, "z", "sigma(z)"))
+    return panels
 
 
 def learned_activations(records: Iterable[Record], dataset: str) -> list[Panel]:
@@ -224,16 +220,14 @@ def _clean(record: Record) -> Record | None:
         return None
     history = record.get("history")
     lists = history.items() if isinstance(history, dict) else ()
-    finished = record["status"] == "finished"
+    # what a run that diverged has no number for is a gap in its curve
+    curves = {name: _numbers(values, record["status"] == "diverged") for name, values in lists}
     clean = {
         **record,
         "spec": spec,
         "kind": kind,
         **{name: _number(record.get(name)) for name in _NUMBERS},
-        # what a run that diverged has no number for is a gap in its curve
-        "history": {
-            name: curve for name, values in lists if (curve := _numbers(values, not finished))
-        },
+        "history": {name: curve for name, curve in curves.items() if curve},
         **{name: _numbers(record.get(name)) for name in ("sigma", "truth", "z")},
     }
     if kind == "recovery" and len({len(clean[name] or ()) for name in ("sigma", "truth", "z")}) > 1:
@@ -302,7 +296,7 @@ def _found_curves(found: RecoveryRuns, color: int) -> list[Line]:
     typical = found.typical
     others = [run for run in found.runs if run is not typical][: 2 * _FAINT_SEEDS]
     lines = [Line(found.method, run["z"], run["sigma"], color, "faint") for run in others]
-    name = f"{found.method}, error {found.typical['error']:.2f}"
+    name = f"{found.method}, error {typical['error']:.2f}"
     return [*lines, Line(name, typical["z"], typical["sigma"], color)]
 
 

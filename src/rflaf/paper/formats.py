@@ -99,9 +99,8 @@ def as_csv(table: PaperTable) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = [f"{p}_{what}" for p in PROTOCOL_NAMES for what in ("mean", "std", "seeds")]
-    writer.writerow(
-        ["table", "dataset", "quantity", "model", "paper", "paper_std", *names, "difference"]
-    )
+    first = ("table", "dataset", "quantity", "model", "paper", "paper_std")
+    writer.writerow([*first, *names, "difference"])
     for subtable in table.subtables:
         for row in subtable.rows:
             cells: list[object] = [table.name, subtable.dataset, subtable.quantity, row.model]

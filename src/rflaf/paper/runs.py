@@ -85,7 +85,6 @@ def build(spec: Spec, data: Split) -> Any:
 
 
 def protocol_of(spec: Spec, data: Split) -> Protocol:
-    """How a published model is trained and judged."""
     protocol = replace(PROTOCOLS[spec.protocol], epochs=spec.epochs)
     pairs = spec.model.startswith("kan") and data.task == "regression"
     return replace(protocol, pairs=pairs and spec.protocol == "published")

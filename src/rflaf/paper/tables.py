@@ -70,8 +70,6 @@ class SubTable:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """One of the paper's tables."""
-
     name: str
     title: str
     subtables: tuple[SubTable, ...]
@@ -111,14 +109,9 @@ def _row(table: str, quantity: str, dataset: str, model: str, records: Sequence[
     paper = printed.paper_numbers().get((table, quantity, dataset, model))
     numbers = {} if paper is None else {"paper": paper}
     timing = quantity.endswith("time_ratio")
+    mine = [r for r in records if r["spec"]["model"] == model and (r["kind"] == "timing") == timing]
     for protocol in PROTOCOL_NAMES:
-        runs = [
-            record
-            for record in records
-            if record["spec"]["model"] == model
-            and record["spec"]["protocol"] == protocol
-            and (record["kind"] == "timing") == timing
-        ]
+        runs = [record for record in mine if record["spec"]["protocol"] == protocol]
         if (found := summarise(runs, quantity)) is not None:
             numbers[protocol] = found
     return Row(model, numbers, difference(numbers.get("published"), paper, model, quantity))

@@ -75,10 +75,9 @@ def work_for(
 def expand(targets: Iterable[str]) -> list[str]:
     """Names of tables and figures, each once; "all" stands for all of them."""
     found: list[str] = []
+    every = [*printed.TITLES, *printed.FIGURES]
     for target in targets:
-        found += (
-            [*printed.TITLES, *printed.FIGURES] if target == "all" else [printed.check_name(target)]
-        )
+        found += every if target == "all" else [printed.check_name(target)]
     return list(dict.fromkeys(found))
 
 

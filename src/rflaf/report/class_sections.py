@@ -21,7 +21,6 @@ _UNIT_SQUARE: dict[str, Any] = {"x_range": (0.0, 1.0), "y_range": (-0.02, 1.04),
 
 
 def probability_section(evidence: Evidence, classes: list[str]) -> Section:
-    """Whether probabilities are what they claim, and how well they order rows."""
     panels = [_reliability(evidence, classes)]
     roc = _roc(evidence, classes)
     if roc.lines[1:]:
@@ -116,7 +115,6 @@ def _mistakes(table: Array, classes: list[str]) -> TableView:
 def surprise_section(
     evidence: Evidence, classes: list[str], names: list[str], order: list[int]
 ) -> Section:
-    """The rows whose class had the lowest probability."""
     own = evidence.predicted[np.arange(len(evidence.y)), evidence.y]
     chosen = evidence.predicted.argmax(axis=1)
 

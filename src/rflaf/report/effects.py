@@ -86,12 +86,10 @@ def effects_section(
     """Effects of the columns with the largest shares, on one scale."""
     order = [int(j) for j in np.argsort(-shares, kind="stable") if shares[j] > 0][:MOST_COLUMNS]
     what, middle, size = _shown_outputs(subject, evidence, target)
-    effects = [
-        replace(
-            e, mean=(e.mean - middle) / size, spread=None if e.spread is None else e.spread / size
-        )
-        for e in effects_of(subject, evidence, order, names)
-    ]
+    effects = []
+    for e in effects_of(subject, evidence, order, names):
+        spread = None if e.spread is None else e.spread / size
+        effects.append(replace(e, mean=(e.mean - middle) / size, spread=spread))
     y_range = _common_range(effects)
     unit = target
     if subject.classes is not None:

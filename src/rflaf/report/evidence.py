@@ -46,7 +46,6 @@ class TrainingRows:
 
 
 def on_test_rows(subject: Subject, X: Any, y: Any) -> Evidence:
-    """The model's predictions for test rows."""
     rows = GivenRows(X, "X_test", subject.dates)
     targets = check_targets(subject, y, rows.count, "y_test")
     at = np.arange(rows.count)

@@ -7,9 +7,7 @@ which keeps the type of every column.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal
 
 import narwhals as nw
@@ -29,15 +27,12 @@ FEW_VALUES = 6  # a number with so many values or fewer is shown by its values
 
 @dataclass(frozen=True)
 class GivenColumn:
-    """What a column holds."""
-
     name: str
     kind: Literal["number", "date", "category"]
     values: Array  # floats with NaN; for dates years, for a category strings with None
 
     @computed_once
     def present(self) -> NDArray[np.bool_]:
-        """Which rows have a value."""
         if self.kind == "category":
             return np.array([value is not None for value in self.values], bool)
         return np.isfinite(self.values)
@@ -60,9 +55,7 @@ class GivenRows:
            [2., 6.]])
     """
 
-    def __init__(
-        self, X: Any, argument: str, dates: Mapping[int, DatePart] = MappingProxyType({})
-    ) -> None:
+    def __init__(self, X: Any, argument: str, dates: dict[int, DatePart] | None = None) -> None:
         self._frame = None if sparse.issparse(X) else as_frame(X)
         if sparse.issparse(X):
             X = X.tocsr()
@@ -74,7 +67,7 @@ class GivenRows:
                 f"The '{argument}' must be an array or a frame with rows and columns. Got "
                 f"{type(X).__name__} of shape {tuple(shape)} instead."
             )
-        self.X, self._dates = X, dates
+        self.X, self._dates = X, dates or {}
         self.count, self.width = map(int, shape)
         self._columns: dict[int, GivenColumn] = {}
 
@@ -107,7 +100,6 @@ class GivenRows:
         return part
 
     def column(self, j: int, name: str) -> GivenColumn:
-        """What column j holds."""
         if j not in self._columns:
             values: Any = self.X if self._frame is None else self._frame
             values = values[:, [j]].toarray()[:, 0] if sparse.issparse(values) else values[:, j]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from rflaf.activation import alike
@@ -16,7 +18,6 @@ _DIRECTIONS = 4
 
 
 def importance_section(shares: Array, spread: Array | None, names: list[str]) -> Section:
-    """Bars of the importances."""
     order = np.argsort(-shares, kind="stable")
     shown = order[:_MOST_BARS]
     top = float(shares[order[0]]) or 1.0
@@ -35,16 +36,11 @@ def importance_section(shares: Array, spread: Array | None, names: list[str]) ->
 
 def learned_section(subject: Subject, names: list[str]) -> Section:
     """The activation, and the map of the inputs before it."""
-    subsections = [Subsection("", panels=(_activation(subject),))]
-    found = _input_map(subject, names)
-    if found is not None:
-        subsections.append(found)
+    found = Subsection("", panels=(_activation(subject),)), _input_map(subject, names)
     learned = subject.estimator.activation_.basis.learnable
-    notes = [
-        "f(x) = Σ vₘ σ(wₘ · L x) + constant, with random wₘ that are not trained. "
-        + ("σ and L were learned from the data." if learned else "σ was given."),
-    ]
-    return Section("learned", "", "What was learned", tuple(subsections), tuple(notes))
+    note = "f(x) = Σ vₘ σ(wₘ · L x) + constant, with random wₘ that are not trained. "
+    note += "σ and L were learned from the data." if learned else "σ was given."
+    return Section("learned", "", "What was learned", tuple(filter(None, found)), (note,))
 
 
 def _activation(subject: Subject) -> Panel:
@@ -55,20 +51,15 @@ def _activation(subject: Subject) -> Panel:
     low, high = mean.basis.grid
     margin = (high - low) / 8
     z = np.linspace(low - margin, high + margin, _POINTS)
-    lines = [Line("members", z.tolist(), each(z).tolist(), 0, "faint") for each in activations]
-    several = len(activations) > 1
-    name = f"mean of {len(activations)} members (thin)" if several else "σ(z)"
-    lines = [*(lines if several else []), Line(name, z.tolist(), mean(z).tolist(), 0)]
-    counts, edges = np.histogram(estimator.z_sample_, bins=40, range=(z[0], z[-1]))
+    lines = [Line("σ(z)", z.tolist(), mean(z).tolist(), 0)]
+    if len(activations) > 1:
+        thin = [Line("members", z.tolist(), each(z).tolist(), 0, "faint") for each in activations]
+        lines = [*thin, replace(lines[0], name=f"mean of {len(activations)} members (thin)")]
+    ends = float(z[0]), float(z[-1])
+    counts, edges = np.histogram(estimator.z_sample_, bins=40, range=ends)
+    below = Histogram(edges.tolist(), counts.tolist())
     title = "Learned activation" if mean.basis.learnable else "Activation"
-    return Panel(
-        title,
-        tuple(lines),
-        "z",
-        "σ(z)",
-        below=Histogram(edges.tolist(), counts.tolist()),
-        x_range=(float(z[0]), float(z[-1])),
-    )
+    return Panel(title, tuple(lines), "z", "σ(z)", below=below, x_range=ends)
 
 
 def _input_map(subject: Subject, names: list[str]) -> Subsection | None:

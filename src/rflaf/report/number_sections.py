@@ -22,7 +22,6 @@ _MOST_TARGETS = 4
 
 
 def accuracy_section(evidence: Evidence, target: str) -> Section:
-    """Predicted against actual, and what is left over."""
     count = evidence.y.shape[1]
     some = np.random.default_rng(0).permutation(len(evidence.y))[:_POINTS]
     subsections = []
@@ -41,7 +40,6 @@ def accuracy_section(evidence: Evidence, target: str) -> Section:
 
 
 def _scatter_panels(name: str, y: Array, predicted: Array, some: Array) -> tuple[Panel, Panel]:
-    """Actual values and residuals of some rows against their predictions."""
     residual = y - predicted
     edge = 1.06 * float(np.abs(residual).max()) or 1.0
     x, y, residual = predicted[some], y[some], residual[some]
@@ -80,7 +78,6 @@ def coverage_of(subject: Subject, evidence: Evidence, coverage: float) -> tuple[
 
 
 def interval_section(subject: Subject, evidence: Evidence) -> Section:
-    """How many of the actual values the model's intervals hold."""
     rows = []
     for coverage in COVERAGES:
         share, width = coverage_of(subject, evidence, coverage)
@@ -89,17 +86,12 @@ def interval_section(subject: Subject, evidence: Evidence) -> Section:
     header = ("interval", "actual values inside", "median width")
     grid = TableView("Coverage of intervals", header, rows, right=True)
     shares = [coverage_of(subject, evidence, float(c))[0] for c in _CURVE]
-    panel = Panel(
-        "Actual against nominal coverage",
-        (
-            Line("nominal", (0.0, 1.0), (0.0, 1.0), None, "dashed"),
-            Line("intervals of this model", _CURVE.tolist(), shares, 0, marks=True),
-        ),
-        "nominal coverage",
-        "actual coverage",
-        x_range=(0.0, 1.0),
-        y_range=(0.0, 1.03),
+    lines = (
+        Line("nominal", (0.0, 1.0), (0.0, 1.0), None, "dashed"),
+        Line("intervals of this model", _CURVE.tolist(), shares, 0, marks=True),
     )
+    title, labels = "Actual against nominal coverage", ("nominal coverage", "actual coverage")
+    panel = Panel(title, lines, *labels, x_range=(0.0, 1.0), y_range=(0.0, 1.03))
     note = (
         f"Share of the {len(evidence.y):,} {evidence.where} inside the model's intervals. "
         "Red: differs from nominal beyond sampling error."
@@ -119,17 +111,14 @@ def _distribution_panels(subject: Subject, evidence: Evidence) -> tuple[Panel, P
     within = below + np.random.default_rng(0).random(len(y)) * (most - below)
     share = np.histogram(within, _PIT_BINS, (0, 1))[0] / len(y) * _PIT_BINS
     x = np.repeat(np.linspace(0, 1, _PIT_BINS + 1), 2)[1:-1]
-    reliability = Panel(
-        "PIT histogram: actual values in their distributions",
-        (
-            Line("calibrated", (0.0, 1.0), (1.0, 1.0), None, "dashed"),
-            Line("actual values", x.tolist(), np.repeat(share, 2).tolist(), 0),
-        ),
-        "predicted probability of a smaller value",
-        "density",
-        x_range=(0.0, 1.0),
-        y_range=(0.0, 1.1 * float(max(share.max(), 1.0))),
+    lines = (
+        Line("calibrated", (0.0, 1.0), (1.0, 1.0), None, "dashed"),
+        Line("actual values", x.tolist(), np.repeat(share, 2).tolist(), 0),
     )
+    title = "PIT histogram: actual values in their distributions"
+    label = "predicted probability of a smaller value"
+    top = 1.1 * float(max(share.max(), 1.0))
+    reliability = Panel(title, lines, label, "density", x_range=(0.0, 1.0), y_range=(0.0, top))
     row = int(evidence.at[0])
     levels = np.linspace(0.005, 0.995, 100)
     values = np.unique(dist.quantile(levels)[row])
@@ -137,20 +126,15 @@ def _distribution_panels(subject: Subject, evidence: Evidence) -> tuple[Panel, P
         values = np.arange(values[0], values[-1] + 1)
     curve = np.exp([dist.logpdf(value)[row] for value in values])
     actual = float(place[row])
-    density = Panel(
-        f"Predicted distribution of row {evidence.rows.labels[row]}",
-        (
-            Line("density", values.tolist(), curve.tolist(), 0),
-            Line("actual", (actual, actual), (0.0, float(curve.max())), None, "dashed"),
-        ),
-        "value",
-        "density",
+    lines = (
+        Line("density", values.tolist(), curve.tolist(), 0),
+        Line("actual", (actual, actual), (0.0, float(curve.max())), None, "dashed"),
     )
-    return reliability, density
+    title = f"Predicted distribution of row {evidence.rows.labels[row]}"
+    return reliability, Panel(title, lines, "value", "density")
 
 
 def quantile_section(subject: Subject, evidence: Evidence) -> Section:
-    """How many of the actual values lie below each of several quantiles."""
     rows = []
     for level, values in subject.quantiles(evidence.rows.X).items():
         share = float(np.mean(evidence.y[:, 0] <= values[evidence.at]))
@@ -173,7 +157,6 @@ def _share_cell(share: float, nominal: float, n: int) -> Cell:
 def residual_section(
     subject: Subject, evidence: Evidence, names: list[str], order: list[int]
 ) -> Section:
-    """The rows that are furthest from their prediction, with their main columns."""
     residual, size = evidence.y - evidence.predicted, evidence.residual_sizes
     worst, which = size.max(axis=1), size.argmax(axis=1)
     several = evidence.y.shape[1] > 1

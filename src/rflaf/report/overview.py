@@ -42,7 +42,6 @@ class Overview:
 
     @computed_once
     def names(self) -> list[str]:
-        """Of the columns."""
         return self.subject.names(self._rows)
 
     @computed_once
@@ -53,15 +52,14 @@ class Overview:
 
     @computed_once
     def baselines(self) -> Baselines | None:
-        """What simple models make of the evidence."""
+        if self.evidence is None:
+            return None
         classes = self.subject.classes
         count = None if classes is None else len(classes)
-        given = self.training, self.names, count
-        return None if self.evidence is None else fit_baselines(self.evidence, *given)
+        return fit_baselines(self.evidence, self.training, self.names, count)
 
     @property
     def score_name(self) -> str:
-        """The score that comes first."""
         return "R²" if self.subject.classes is None else "log-loss"
 
     @property
@@ -84,19 +82,13 @@ class Overview:
         found |= self.baselines.predictions if self.baselines else {}
         return {name: rule(self.evidence.y, each) for name, each in found.items()}
 
-    @computed_once
-    def error(self) -> float:
-        """The standard error of the model's score."""
-        if self.evidence is None:
-            return float("nan")
-        return score_error(self.evidence.y, self.evidence.predicted)
-
     def figures(self) -> list[KeyFigure]:
         """The numbers at the head of the page."""
         found = []
         if self.evidence is not None:
             name, scores = self.score_name, self.scores
-            about = f"± {self.error:.3f} on " if np.isfinite(self.error) else ""
+            error = score_error(self.evidence.y, self.evidence.predicted)
+            about = f"± {error:.3f} on " if np.isfinite(error) else ""
             where = f"{about}{len(self.evidence.y):,} {self.evidence.where}"
             found.append(KeyFigure(f"{name}, {THIS}", score_text(scores[THIS][name]), where))
             for simple in (each for each in ("linear", "constant") if each in scores):
@@ -116,7 +108,6 @@ class Overview:
         return found
 
     def sentences(self) -> list[str]:
-        """What the numbers come to."""
         found = []
         if self.evidence is not None:
             rows = f"{len(self.evidence.y):,} {self.evidence.where}"
@@ -164,7 +155,6 @@ class Overview:
         return f"{word} than a linear model by {abs(gap):.3f} ± {error:.3f} {known}"
 
     def facts(self) -> list[tuple[str, str]]:
-        """What was fitted, to what."""
         model: Any = self.subject.estimator
         layer, members = model.members_[0].layer, len(model.members_)
         each = f" in each of {members} members" if members > 1 else ""
@@ -217,7 +207,7 @@ def score_section(overview: Overview) -> Section:
         cells = []
         for name in names:
             value = found[name]
-            text = score_text(value) if name not in ("RMSE", "MAE") else figure(value)
+            text = figure(value) if name in ("RMSE", "MAE") else score_text(value)
             kind = "best" if value == best[name] and len(scores) > 1 else ""
             cells.append(Cell(text, value, kind))
         rows.append((Cell(model), Cell(evidence.where if evidence else ""), *cells))
@@ -241,7 +231,6 @@ def score_section(overview: Overview) -> Section:
 
 
 def column_section(overview: Overview) -> Section:
-    """What the columns hold."""
     given, title = overview.training or overview.evidence, "Columns"
     if given is None or given.rows.width > MOST_COLUMNS:
         return Section("columns", "", title)

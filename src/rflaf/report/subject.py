@@ -23,8 +23,8 @@ class Subject:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self._before = model[:-1] if hasattr(model, "steps") else None
-        self.estimator = model[-1] if hasattr(model, "steps") else model
+        self.direct = not hasattr(model, "steps")  # whether rows go straight to the estimator
+        self.estimator = model if self.direct else model[-1]
         if not hasattr(self.estimator, "feature_importances_"):
             check_is_fitted(self.estimator)
             raise TypeError(
@@ -36,11 +36,6 @@ class Subject:
     def classes(self) -> Array | None:
         """The classes, or None for regression."""
         return getattr(self.estimator, "classes_", None)
-
-    @property
-    def direct(self) -> bool:
-        """Whether rows go straight to the estimator."""
-        return self._before is None
 
     @property
     def dates(self) -> dict[int, DatePart]:
@@ -144,7 +139,7 @@ class Subject:
 
     def _inputs(self, X: Any) -> Any:
         """What the estimator itself is given."""
-        return X if self._before is None else self._before.transform(X)
+        return X if self.direct else self.model[:-1].transform(X)
 
     def importances(self, rows: GivenRows | None) -> Array | None:
         """Shares of the columns: what the estimator found, or for a pipeline the same by hand.

@@ -81,13 +81,9 @@ def write_report(
     if target is None:
         target = _name_of(y_test) or _name_of(y_train) or "target"
     about = Overview(subject, evidence, training, target)
-    page = Page(
-        title or f"Model of {target}",
-        about.facts(),
-        [*about.sentences(), *notes],
-        _sections(about, sections),
-        about.figures(),
-    )
+    title = title or f"Model of {target}"
+    sentences, shown = [*about.sentences(), *notes], _sections(about, sections)
+    page = Page(title, about.facts(), sentences, shown, about.figures())
     path = Path(path)
     write_whole(path, encode(render_page(page)))
     return path

@@ -110,15 +110,10 @@ def _models(
     linear: Any = LogisticRegression(max_iter=1000) if classes else RidgeCV(PENALTIES)
     boosting: Any = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     encoder = ColumnEncoder(target_type="classes" if classes else "numbers", **given)
-    fixed = {
-        f"random features, {name}": kind(
-            n_components, activation=name, metric="none", input_form="raw", **given
-        )
-        for name in ("relu", "tanh")
-    }
-    return {
-        "RFLAF, learned activation": kind(n_components, **given),
-        **fixed,
-        "linear": make_pipeline(encoder, StandardScaler(), linear),
-        "gradient boosting": make_pipeline(encoder, boosting(random_state=seed)),
-    }
+    found = {"RFLAF, learned activation": kind(n_components, **given)}
+    for name in ("relu", "tanh"):
+        plain = kind(n_components, activation=name, metric="none", input_form="raw", **given)
+        found[f"random features, {name}"] = plain
+    found["linear"] = make_pipeline(encoder, StandardScaler(), linear)
+    found["gradient boosting"] = make_pipeline(encoder, boosting(random_state=seed))
+    return found

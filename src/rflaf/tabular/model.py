@@ -75,23 +75,22 @@ class TableModel:
 
     def predict_proba(self, table: Any) -> NDArray[Any]:
         """Probabilities of the classes, a column each."""
-        if self.task != "classification":
-            raise TableError(f"Regression of {self.target!r} has no probabilities.")
+        self._check_task("classification", "probabilities")
         return self.estimator.predict_proba(self.frame(table))
 
     def predict_std(self, table: Any) -> NDArray[Any]:
         """The standard deviation of a new observation around each prediction."""
-        self._check_numbers("standard deviation")
+        self._check_task("regression", "standard deviation")
         return self.estimator.predict_std(self.frame(table))
 
     def predict_quantiles(self, table: Any, quantiles: Sequence[float]) -> NDArray[Any]:
         """The `quantiles` of a new observation at each row, a column each."""
-        self._check_numbers("quantiles")
+        self._check_task("regression", "quantiles")
         return self.estimator.predict_quantiles(self.frame(table), quantiles)
 
-    def _check_numbers(self, what: str) -> None:
-        if self.task != "regression":
-            raise TableError(f"Classification of {self.target!r} has no {what}.")
+    def _check_task(self, task: str, what: str) -> None:
+        if self.task != task:
+            raise TableError(f"{self.task.capitalize()} of {self.target!r} has no {what}.")
 
     def explain(self, table: Any) -> Any:
         """Attributions of the score of each row: see `RFLAFRegressor.explain`."""

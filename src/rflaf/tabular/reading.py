@@ -241,10 +241,8 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
 
 
 def pandas() -> Any:
-    """The module, or an error that says what to install."""
     return needed("pandas", "Tables need pandas", "'rflaf[cli]'")
 
 
 def listed(names: Sequence[str]) -> str:
-    """Columns by their names."""
     return f"column{'s' if len(names) > 1 else ''} {', '.join(map(repr, names))}"

@@ -113,6 +113,7 @@ def choose_task(target: Any, task: str = "auto") -> Task:
     >>> choose_task(pd.Series([1, 2, 3], name="rank")).reason
     "'rank' has 3 distinct integers in 3 rows, fewer than 10 rows each"
     """
+    # not by scikit-learn: without it, errors are there at once
     if task not in ("auto", "regression", "classification"):
         raise ValueError(
             "The 'task' parameter must be 'auto', 'regression' or 'classification'. "
@@ -156,7 +157,6 @@ def _for_numbers(name: Any, values: NDArray[Any]) -> tuple[str, str]:
 
 
 def _checked(name: Any, kind: str, values: NDArray[Any], task: str) -> NDArray[Any]:
-    """The values, where they suit the task."""
     if task == "regression":
         if kind not in ("number", "boolean"):
             raise TableError(f"Regression needs numbers. The target {name!r} contains strings.")

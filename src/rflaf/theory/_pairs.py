@@ -39,11 +39,6 @@ class Pairs:
         return self.first * self.second * self.cosine
 
 
-def itself(norms: FloatArray) -> Pairs:
-    """Every point paired with itself: what the diagonal of a kernel matrix needs."""
-    return Pairs(norms, norms, np.zeros_like(norms), np.full_like(norms, 2.0))
-
-
 def norms_and_directions(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """|x| and x / |x| of every row; the direction of the origin is 0."""
     largest = np.abs(X).max(axis=1, keepdims=True)

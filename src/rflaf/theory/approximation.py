@@ -7,6 +7,7 @@ proofs and leaves out their slack; docs/theory.md derives it. Both are proved, s
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import astuple
 from math import ceil, e, log, pi, sqrt
 from typing import Any, NamedTuple
 
@@ -144,7 +145,7 @@ def grid_error(
     >>> round(grid_error(510, 0.1253, Target(1.0, 1.0, 4.0, 1.0), constants="sharp"), 3)
     0.158
     """
-    S, _, K, R = _numbers(target)
+    S, _, K, R = astuple(target)
     spacing, trivial = K / n_basis, S * R
     if constants == "sharp":
         return min(trivial, R * sup_error_bound(width, spacing, target))
@@ -164,7 +165,7 @@ def sup_error_bound(width: float, spacing: float, target: Target) -> float:
 
     L h √(2/π) + L Δ + |sigma| √(2/π) Δ/h: blurring by a Gaussian, then a Riemann sum.
     """
-    S, L, _, _ = _numbers(target)
+    S, L, _, _ = astuple(target)
     return sqrt(2 / pi) * (L * width + S * spacing / width) + L * spacing
 
 
@@ -224,19 +225,12 @@ def approximation_bound(
     return bound.error + epsilon
 
 
-def _numbers(target: Target) -> tuple[float, float, float, float]:
-    """|sigma|, L, |K| and R."""
-    return target.sup_norm, target.lipschitz, target.support, target.radius
-
-
-def _check_epsilon(
-    caller: str, epsilon: float, target: Target
-) -> tuple[float, float, float, float]:
-    """The numbers of a target for which `epsilon` is not too large."""
+def _check_epsilon(caller: str, epsilon: float, target: Target) -> tuple[float, ...]:
+    """|sigma|, L, |K| and R of a target for which `epsilon` is not too large."""
     largest = target.sup_norm * target.radius
     if epsilon >= largest:
         raise ValueError(
             f"The 'epsilon' parameter of {caller} must be less than |sigma| R = {largest:g}, the "
             f"error of the function 0. Got {epsilon!r}."
         )
-    return _numbers(target)
+    return astuple(target)

@@ -47,7 +47,7 @@ def P_k(k: int, p: ArrayLike) -> FloatArray:
     >>> round(float(P_k(2, 5.0)), 12)               # p² - 6p + 3
     -2.0
     """
-    return _power_of_two(*_hermite(2 * k, np.sqrt(_check_p("P_k", p))))
+    return _power_of_two(*_hermite(2 * k, _root("P_k", p)))
 
 
 @checked(k=ORDER)
@@ -60,7 +60,7 @@ def Q_k(k: int, p: ArrayLike) -> FloatArray:
     >>> round(float(Q_k(2, 5.0)), 12)               # p² - 10p + 15
     -10.0
     """
-    x = np.sqrt(_check_p("Q_k", p))
+    x = _root("Q_k", p)
     value, exponent = _hermite(2 * k + 1, x)
     # He_{2k+1}(x)/x tends to He'_{2k+1}(0) = (2k+1) He_{2k}(0)
     at_zero, its_exponent = _hermite(2 * k, np.zeros_like(x))
@@ -81,7 +81,7 @@ def R_n(n: int, p: ArrayLike) -> FloatArray:
     >>> round(float(R_n(3, 5.0)), 12)               # p (p - 3)²
     20.0
     """
-    value, exponent = _hermite(n, np.sqrt(_check_p("R_n", p)))
+    value, exponent = _hermite(n, _root("R_n", p))
     return _power_of_two(np.square(value), 2 * exponent)
 
 
@@ -95,7 +95,7 @@ def log_R_n(n: int, p: ArrayLike) -> FloatArray:
     >>> bool(2500 < log_R_n(500, 2.0) < 2700)       # R_500 itself is beyond a float
     True
     """
-    value, exponent = _hermite(n, np.sqrt(_check_p("log_R_n", p)))
+    value, exponent = _hermite(n, _root("log_R_n", p))
     with np.errstate(divide="ignore"):
         return 2 * (np.log(np.abs(value)) + exponent * np.log(2.0))
 
@@ -115,8 +115,8 @@ def _power_of_two(value: FloatArray, exponent: FloatArray) -> FloatArray:
         return np.ldexp(value, exponent.astype(int))
 
 
-def _check_p(caller: str, p: ArrayLike) -> FloatArray:
+def _root(caller: str, p: ArrayLike) -> FloatArray:
     p = np.asarray(p, dtype=np.float64)
     if not (np.isfinite(p).all() and (p >= 0).all()):
         raise ValueError(f"The 'p' parameter of {caller} must be finite and not negative.")
-    return p
+    return np.sqrt(p)

@@ -20,14 +20,13 @@ from rflaf.activation import Activation
 from rflaf.theory._checks import FloatArray
 from rflaf.theory._pairs import mirror, norms_and_directions, tiles
 from rflaf.theory.hermite import hermite_terms
-from rflaf.theory.infinite_width import InfiniteWidth
 
 NODES_PER_TERM = 16
 ROWS_AT_ONCE = 256
 LARGEST_REST = 0.05
 
 
-class HermiteSeries(InfiniteWidth):
+class HermiteSeries:
     """The kernel of any activation, by a series of `n_terms` terms."""
 
     def __init__(self, activation: Activation, n_terms: int) -> None:

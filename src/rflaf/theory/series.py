@@ -176,7 +176,7 @@ class RepresentedClass:
         return bool(np.isfinite(self.norm_bound(f)))
 
 
-@checked(center=REAL, width=POSITIVE)
+@checked(f=[TensorSeries], center=REAL, width=POSITIVE)
 def rkhs_norm_bound(f: TensorSeries, *, center: float, width: float) -> float:
     """D_{c,h}(f) = sum_n |F_n|² / t_n, a bound for the squared norm of f (corollary 3.3).
 
@@ -190,10 +190,6 @@ def rkhs_norm_bound(f: TensorSeries, *, center: float, width: float) -> float:
     >>> round(rkhs_norm_bound(TensorSeries([1.0]), center=0.0, width=1.0), 10)
     2.0
     """
-    if not isinstance(f, TensorSeries):
-        raise TypeError(
-            f"The 'f' parameter of rkhs_norm_bound must be a TensorSeries. Got {type(f).__name__}."
-        )
     squares = f.symmetric_norms()
     log_t = _log_taylor(len(squares), float(center), float(width))
     used = squares > 0

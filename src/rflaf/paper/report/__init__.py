@@ -57,7 +57,6 @@ def write_report(
 
 
 def render(records: Sequence[Record], title: str) -> str:
-    """The page as text."""
     known, other = sort_out(records)
     note = "In the tables the best of a column is marked. Click a column's name to sort by it."
     return render_page(

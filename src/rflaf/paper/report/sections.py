@@ -19,13 +19,8 @@ def sections_of(known: list[Record], other: list[Record]) -> list[Section]:
     there = curves.datasets_in(known)
     always = [_table_section(tables.make_table(name, known)) for name in TITLES]
     always += [_figure1(known, there), *_recovery_sections(known)]
-    others = (
-        _activations(known, there),
-        _losses(known, there),
-        _more_datasets(known, there),
-        _others(other),
-    )
-    return [*always, *(section for section in others if section.subsections)]
+    more = [make(known, there) for make in (_activations, _losses, _more_datasets)]
+    return [*always, *(section for section in (*more, _others(other)) if section.subsections)]
 
 
 def _table_section(table: tables.PaperTable) -> Section:
@@ -58,11 +53,9 @@ def _grid(subtable: tables.SubTable) -> TableView:
         texts = cells_of(row, subtable.quantity)
         rows.append([Cell(text, *mark) for text, mark in zip(texts, marks)])
     kept = [k for k in range(len(HEADER)) if any(row[k].text for row in rows)]
-    return TableView(
-        f"{subtable.dataset}, {tables.UNITS[subtable.quantity]}",
-        tuple(HEADER[k] for k in kept),
-        [[row[k] for k in kept] for row in rows],
-    )
+    title = f"{subtable.dataset}, {tables.UNITS[subtable.quantity]}"
+    header = tuple(HEADER[k] for k in kept)
+    return TableView(title, header, [[row[k] for k in kept] for row in rows])
 
 
 def _figure1(known: list[Record], there: list[str]) -> Section:

@@ -81,7 +81,6 @@ class TrainingResult:
 
 
 def selection_loss(record: EpochRecord, protocol: Protocol) -> float:
-    """The loss that picks the epoch."""
     return getattr(record, f"{protocol.selected_on}_loss")
 
 

@@ -176,7 +176,6 @@ class _Run:
 
     @torch.no_grad()
     def _evaluate(self, name: str) -> tuple[float | None, float | None]:
-        """Loss and accuracy on one subset."""
         rows = self.subsets.get(name)
         if rows is None:
             return None, None
