@@ -52,10 +52,12 @@ def test_fit_predict_inspect(here):
     said = fit_small().output
     assert "Regression, because 'y' contains non-integers" in said
     assert "held-out rows: R²" in said
-    more = ["--std", "--quantiles", "0.05,0.5,0.95", "--interval", "0.9", "--keep", "x"]
+    more = ["--std", "--quantiles", "0.05,0.5,0.5000001,0.95", "--interval", "0.9"]
+    more += ["--keep", "x"]
     run("predict", "model.skops", "train.csv", *more)
     found = pd.read_csv("predictions.csv")
-    assert list(found) == ["x", "prediction", "std", "q0.05", "q0.5", "q0.95", "low", "high"]
+    quantiles = ["q0.05", "q0.5", "q0.5000001", "q0.95"]
+    assert list(found) == ["x", "prediction", "std", *quantiles, "low", "high"]
     assert (found["q0.05"] < found["q0.5"]).all()
     np.testing.assert_allclose(found[["low", "high"]], found[["q0.05", "q0.95"]])
     for option, value in (("--quantiles", "0.5,2"), ("--quantiles", "a"), ("--interval", "1")):
@@ -80,6 +82,14 @@ def test_explain(here):
     np.testing.assert_allclose(found.sum(axis=1), model.predict(rows), rtol=1e-6)
     err = run("explain", "model.skops", "train.csv", "--out", "train.csv", code=1).stderr
     assert "is also the input" in err
+
+
+def test_explain_of_numbers_takes_a_column_named_class(here):
+    frame = pd.read_csv("train.csv").rename(columns={"x": "class"})
+    frame.to_csv("named.csv", index=False)
+    fit_small(source="named.csv")
+    run("explain", "model.skops", "named.csv", "--out", "why.csv")
+    assert "class" in pd.read_csv("why.csv")
 
 
 def test_explain_has_a_row_per_class(here):

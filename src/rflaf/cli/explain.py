@@ -35,9 +35,9 @@ def explain(
     with working(f"Explaining {len(frame):,} rows"), warnings_as_notes():
         why = fitted.explain(frame)
     names = [name for name in why.feature_names if name in fitted.columns]
-    taken = {"base", "class"} & set(names)
-    if taken:
-        raise TableError(f"The column {taken.pop()!r} must be renamed: the output has its own.")
+    own = ["base"] if why.output_names is None else ["base", "class"]
+    if taken := [name for name in own if name in names]:
+        raise TableError(f"The column {taken[0]!r} must be renamed: the output has its own.")
     values = np.atleast_3d(why.values)  # n × d × C
     columns = {name: values[:, why.feature_names.index(name)].ravel() for name in names}
     result = pd.DataFrame({"base": why.base_values.ravel(), **columns})

@@ -53,6 +53,9 @@ def predict(
     """
     from rflaf.tabular import TableError, check_output, write_table
 
+    levels = [] if quantiles is None else _levels(quantiles)
+    if interval is not None and not 0 < interval < 1:
+        raise TableError(f"--interval must lie between 0 and 1. Got {interval:g}.")
     options.check_file(table)
     try:
         check_output(out, inputs=() if force else (table, model))
@@ -70,13 +73,10 @@ def predict(
         made = {"prediction": fitted.predict(frame)}
         if std:
             made["std"] = fitted.predict_std(frame)
-        if quantiles is not None:
-            levels = _levels(quantiles)
+        if levels:
             columns = fitted.predict_quantiles(frame, levels).T
-            made |= {f"q{level:g}": column for level, column in zip(levels, columns)}
+            made |= {f"q{level}": column for level, column in zip(levels, columns)}
         if interval is not None:
-            if not 0 < interval < 1:
-                raise TableError(f"--interval must lie between 0 and 1. Got {interval:g}.")
             ends = fitted.predict_quantiles(frame, [(1 - interval) / 2, (1 + interval) / 2])
             made |= {"low": ends[:, 0], "high": ends[:, 1]}
         if probabilities:

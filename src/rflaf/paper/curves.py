@@ -285,7 +285,9 @@ def _against_n(subtable: SubTable, protocol: str) -> list[Line]:
 
 def _level(row: Row, column: str, name: str, color: int, style: Style = "solid") -> list[Line]:
     mean = row.mean(column)
-    return [Line(name, (CELLS[0], CELLS[-1]), (mean, mean), color, style)] if mean else []
+    if mean is None:
+        return []
+    return [Line(name, (CELLS[0], CELLS[-1]), (mean, mean), color, style)]
 
 
 def _truth(found: RecoveryRuns) -> Line:

@@ -62,7 +62,8 @@ class SubTable:
         sign = -1 if self.quantity == "test_accuracy_pct" else 1
         found = {}
         for column in COLUMNS:
-            means = {row.model: sign * mean for row in self.rows if (mean := row.mean(column))}
+            known = {row.model: row.mean(column) for row in self.rows}
+            means = {model: sign * mean for model, mean in known.items() if mean is not None}
             lowest = min(means.values(), default=None)
             found[column] = {name for name, mean in means.items() if mean == lowest}
         return found
