@@ -234,6 +234,8 @@ def test_the_input_is_not_overwritten_unless_forced(here):
         (["fit", "train.csv"], 2, "--target"),
         (["fit", "train.csv", "-t", "y", "--task", "both"], 2, "both"),
         (["fit", "train.csv", "-t", "y", "--components", "0"], 2, "components"),
+        (["fit", "train.csv", "-t", "y", "--quantile", "0.9"], 2, "--loss quantile"),
+        (["fit", "train.csv", "-t", "y", "--power", "1.2"], 2, "--loss tweedie"),
         (["predict", "none.skops", "train.csv"], 1, "no file 'none.skops'"),
         (["predict", "train.csv", "train.csv"], 1, "not an rflaf model file"),
         (["predict", "plain.skops", "train.csv"], 1, "RandomFeatures"),

@@ -23,8 +23,12 @@ def fit(
         ],
         typer.Option(help="Loss of a regression."),
     ] = "squared_error",
-    quantile: Annotated[float, typer.Option(help="Level of --loss quantile.")] = 0.5,
-    power: Annotated[float, typer.Option(help="Power of --loss tweedie.")] = 1.5,
+    quantile: Annotated[
+        float | None, typer.Option(show_default="0.5", help="Level of --loss quantile.")
+    ] = None,
+    power: Annotated[
+        float | None, typer.Option(show_default="1.5", help="Power of --loss tweedie.")
+    ] = None,
     out: Annotated[
         Path, typer.Option(help="Model file to write; overwritten if it exists.")
     ] = Path("model.skops"),
@@ -67,6 +71,9 @@ def fit(
     """Train a model to predict one column of a table, and write it to a file."""
     from rflaf.tabular import check_output, read_table, split_target
 
+    for option, value, owner in (("quantile", quantile, "quantile"), ("power", power, "tweedie")):
+        if value is not None and loss != owner:
+            raise typer.BadParameter(f"--{option} needs --loss {owner}. Got --loss {loss}.")
     options.require_skops()  # before the work, and not after it
     check_output(out, [".skops"])
     if report is not None:
@@ -88,8 +95,8 @@ def fit(
             target,
             task=task,
             loss=loss,
-            quantile=quantile,
-            power=power,
+            quantile=0.5 if quantile is None else quantile,
+            power=1.5 if power is None else power,
             drop=drop or (),
             categorical=categorical or (),
             n_components=components or "auto",
