@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -118,6 +119,11 @@ def fit(
     empty = [n for n, kind in zip(encoder.feature_names_in_, encoder.kinds_) if kind == "empty"]
     if empty:
         complain(f"Note: empty columns were ignored: {', '.join(map(repr, map(str, empty)))}.")
+    for name, kind in zip(encoder.feature_names_in_, encoder.kinds_):
+        found = _looks_like(frame[name]) if kind == "text" else None
+        if found:
+            complain(f"Note: column {str(name)!r} looks like {found}, but is read as free text. "
+                     "Convert it to a form that is recognised.")  # fmt: skip
     model.fitted["missing"] = list(missing or ())  # `rflaf predict` reads tables in the same way
     save(model, out)
     say(f"{model.task.capitalize()}, because {model.reason}." if task == "auto" else
@@ -131,6 +137,25 @@ def fit(
     say(f"Model: {plain(out)}")
     if report is not None:
         say(f"Report: {plain(report)}")
+
+
+_MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_LOOKS = {  # of what a fit does not recognise
+    "dates": re.compile(
+        rf"(\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}|\d{{1,2}}\.?[ -]{_MONTH}\b|{_MONTH}\.?[ -]\d)",
+        re.IGNORECASE,
+    ),
+    "numbers": re.compile(r"[^\w\s]{0,2}\s?\d[\d.,' ]*(%|[^\W\d]{1,3}|[^\w\s])?$"),
+}
+
+
+def _looks_like(column: Any) -> str | None:
+    """What more than half of a column of text seems to be, if not text."""
+    values = [str(value).strip() for value in column.dropna()[:1000]]
+    for name, pattern in _LOOKS.items():
+        if 2 * sum(bool(pattern.match(value)) for value in values) > len(values):
+            return name
+    return None
 
 
 SCORE_NAMES = {"r2": "R²", "rmse": "RMSE", "log_loss": "log-loss", "accuracy": "accuracy"}
