@@ -178,6 +178,34 @@ def test_dates_and_ids_need_no_flag(here):
     assert re.search(r"full name +text", said)
 
 
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [
+        (lambda k: f"{1000 + 37 * k:,}", "numbers"),
+        (lambda k: f"{k / 7:.2f} %", "numbers"),
+        (lambda k: f"${k / 7:.2f}", "numbers"),
+        (lambda k: f"{k / 7:.2f} kg", "numbers"),
+        (lambda k: f"{k / 7:.3f}".replace(".", ","), "numbers"),
+        (
+            lambda k: (pd.Timestamp("2024-01-01") + pd.Timedelta(k, "D")).strftime("%b %d, %Y"),
+            "dates",
+        ),
+        (lambda k: f"2024-{1 + k % 12:02d}-{1 + k % 28:02d}" if k else "unknown", "dates"),
+        (lambda k: f"{1 + k % 28} Jan {1960 + k}", "dates"),
+        (lambda k: f"flat {k} in march street", None),
+        (lambda k: f"12-inch pipe, batch {k}", None),
+        (lambda k: f"3 men and {k} dogs", None),
+    ],
+)
+def test_text_that_looks_like_numbers_or_dates_is_noted(form, kind, here):
+    table().assign(odd=[form(k) for k in range(60)]).to_csv("odd.csv", index=False)
+    said = " ".join(fit_small(source="odd.csv").stderr.split())
+    if kind is None:
+        assert "looks like" not in said
+    else:
+        assert f"column 'odd' looks like {kind}, but is read as free text" in said
+
+
 def test_categories_named_by_an_option(here):
     frame = table().assign(code=[k % 3 for k in range(60)])
     frame.to_csv("codes.csv", index=False)
@@ -244,6 +272,8 @@ def test_the_input_is_not_overwritten_unless_forced(here):
         (["fit", "train.csv"], 2, "--target"),
         (["fit", "train.csv", "-t", "y", "--task", "both"], 2, "both"),
         (["fit", "train.csv", "-t", "y", "--components", "0"], 2, "components"),
+        (["fit", "train.csv", "-t", "y", "--quantile", "0.9"], 2, "--loss quantile"),
+        (["fit", "train.csv", "-t", "y", "--power", "1.2"], 2, "--loss tweedie"),
         (["predict", "none.skops", "train.csv"], 1, "no file 'none.skops'"),
         (["predict", "train.csv", "train.csv"], 1, "not an rflaf model file"),
         (["predict", "plain.skops", "train.csv"], 1, "RandomFeatures"),

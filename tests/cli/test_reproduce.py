@@ -67,6 +67,9 @@ def test_quick_runs_print_their_table_marked_as_quick(tmp_path):
     )  # fmt: skip
     assert "QUICK RUN, figures mean nothing" in found.stdout
     assert "0.7500" in found.stdout
+    found = run("tables", store.folder, "--tables", "table1")
+    assert "0.7500" not in found.stdout
+    assert "1 records of --quick runs" in " ".join(found.stderr.split())
 
 
 def test_missing_data_is_an_error_that_says_where_to_put_it(tmp_path, monkeypatch):

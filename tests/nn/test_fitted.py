@@ -244,3 +244,24 @@ def test_constraints():
     found = model.to_torch()(torch.from_numpy(rows())).detach().numpy()
     expected = model.predict(rows())
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (3, 5), (4,), (1, 3, 4)])
+def test_rows_of_another_width_are_refused(shape):
+    """One column would be broadcast to all of them."""
+    module = regressor(input_form="raw").to_torch()
+    for call in (module, module.scores):
+        with pytest.raises(ValueError, match="'x' must be n × 4"):
+            call(torch.zeros(shape))
+
+
+def test_the_width_of_an_encoded_frame():
+    X, y = data()
+    names = [f"level {k % 40}" for k in range(len(y))]
+    frame = pd.DataFrame({"a": X[:, 0], "b": names, "c": np.where(y > 0, "x", "y")})
+    model = RFLAFRegressor(**SMALL).fit(frame, y)
+    encoded = torch.from_numpy(model.encoder_.transform(frame))
+    found = model.to_torch()(encoded).detach().numpy()
+    np.testing.assert_allclose(found, model.predict(frame), rtol=0, atol=1e-4)
+    with pytest.raises(ValueError, match=f"'x' must be n × {encoded.shape[1]}"):
+        model.to_torch()(encoded[:, :1])

@@ -80,6 +80,21 @@ def test_check_finds_a_wrong_graph(tmp_path, monkeypatch, rng):
     assert os.listdir(tmp_path) == []
 
 
+def test_check_finds_predictions_that_are_rounded(tmp_path):
+    """Seconds since 1970: a float32 is off by up to a minute."""
+    X, y = data()
+    y = y.astype(np.float64)
+    model = RFLAFRegressor(20, max_iter=2, random_state=0).fit(X, 1.7e9 + y)
+    path = tmp_path / "model.onnx"
+    with pytest.raises(ValueError, match="Targets far from zero"):
+        export(model, path, check=X)
+    assert os.listdir(tmp_path) == []
+    export(model, path, check=X, dtype="float64")
+    two = RFLAFRegressor(20, max_iter=2, random_state=0).fit(X, np.column_stack([y, 1.7e9 + y]))
+    with pytest.raises(ValueError, match="Targets far from zero"):
+        export(two, path, check=X)
+
+
 def test_check_without_onnxruntime(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ImportError, match=r"'check'.*rflaf\[onnx\]"):

@@ -226,3 +226,13 @@ def test_text_dates_are_dates_and_missing_values_have_a_bar(tmp_path):
     assert (town.mean[-1] > town.mean[:-1] + 1).all()
     assert day.counts is None
     assert re.search(r"missing.{0,400}33%", page.read_text(), re.DOTALL)
+
+
+def test_a_model_of_equal_targets_gives_a_page(tmp_path):
+    """Its distributions have no width, and therefore no density."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = RFLAFRegressor(10, max_iter=2, random_state=0).fit(X, np.ones(60))
+    for y in (np.ones(60), X[:, 0]):
+        page = model.report(tmp_path / "equal.html", X, y).read_text(encoding="utf-8")
+        assert "Prediction intervals" in page
+        assert "PIT histogram" not in page

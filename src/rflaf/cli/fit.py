@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -23,8 +24,12 @@ def fit(
         ],
         typer.Option(help="Loss of a regression."),
     ] = "squared_error",
-    quantile: Annotated[float, typer.Option(help="Level of --loss quantile.")] = 0.5,
-    power: Annotated[float, typer.Option(help="Power of --loss tweedie.")] = 1.5,
+    quantile: Annotated[
+        float | None, typer.Option(show_default="0.5", help="Level of --loss quantile.")
+    ] = None,
+    power: Annotated[
+        float | None, typer.Option(show_default="1.5", help="Power of --loss tweedie.")
+    ] = None,
     out: Annotated[
         Path, typer.Option(help="Model file to write; overwritten if it exists.")
     ] = Path("model.skops"),
@@ -67,6 +72,9 @@ def fit(
     """Train a model to predict one column of a table, and write it to a file."""
     from rflaf.tabular import check_output, read_table, split_target
 
+    for option, value, owner in (("quantile", quantile, "quantile"), ("power", power, "tweedie")):
+        if value is not None and loss != owner:
+            raise typer.BadParameter(f"--{option} needs --loss {owner}. Got --loss {loss}.")
     options.require_skops()  # before the work, and not after it
     check_output(out, [".skops"])
     if report is not None:
@@ -88,8 +96,8 @@ def fit(
             target,
             task=task,
             loss=loss,
-            quantile=quantile,
-            power=power,
+            quantile=0.5 if quantile is None else quantile,
+            power=1.5 if power is None else power,
             drop=drop or (),
             categorical=categorical or (),
             n_components=components or "auto",
@@ -111,6 +119,11 @@ def fit(
     empty = [n for n, kind in zip(encoder.feature_names_in_, encoder.kinds_) if kind == "empty"]
     if empty:
         complain(f"Note: empty columns were ignored: {', '.join(map(repr, map(str, empty)))}.")
+    for name, kind in zip(encoder.feature_names_in_, encoder.kinds_):
+        found = _looks_like(frame[name]) if kind == "text" else None
+        if found:
+            complain(f"Note: column {str(name)!r} looks like {found}, but is read as free text. "
+                     "Convert it to a form that is recognised.")  # fmt: skip
     model.fitted["missing"] = list(missing or ())  # `rflaf predict` reads tables in the same way
     save(model, out)
     say(f"{model.task.capitalize()}, because {model.reason}." if task == "auto" else
@@ -124,6 +137,25 @@ def fit(
     say(f"Model: {plain(out)}")
     if report is not None:
         say(f"Report: {plain(report)}")
+
+
+_MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_LOOKS = {  # of what a fit does not recognise
+    "dates": re.compile(
+        rf"(\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}|\d{{1,2}}\.?[ -]{_MONTH}\b|{_MONTH}\.?[ -]\d)",
+        re.IGNORECASE,
+    ),
+    "numbers": re.compile(r"[^\w\s]{0,2}\s?\d[\d.,' ]*(%|[^\W\d]{1,3}|[^\w\s])?$"),
+}
+
+
+def _looks_like(column: Any) -> str | None:
+    """What more than half of a column of text seems to be, if not text."""
+    values = [str(value).strip() for value in column.dropna()[:1000]]
+    for name, pattern in _LOOKS.items():
+        if 2 * sum(bool(pattern.match(value)) for value in values) > len(values):
+            return name
+    return None
 
 
 SCORE_NAMES = {"r2": "R²", "rmse": "RMSE", "log_loss": "log-loss", "accuracy": "accuracy"}

@@ -88,6 +88,9 @@ def tables(
     from rflaf.paper.printed import TITLES, check_name
 
     records = _records(results)
+    left_out = _quick(records)
+    if left_out:
+        complain(f"Note: {left_out:,} records of --quick runs or other sizes are not shown.")
     chosen = [check_name(name) for name in _names(names) or TITLES]
     text = "\n".join(_formatted(name, records, style) for name in chosen)
     if out is None:
@@ -125,6 +128,14 @@ def _records(folder: Path) -> list[dict[str, Any]]:
     if not records:
         raise ValueError(f"There are no records of `rflaf reproduce` in '{folder}'.")
     return records
+
+
+def _quick(records: list[dict[str, Any]]) -> int:
+    """How many records are of quick runs, or of other sizes than the paper's."""
+    from rflaf.paper.curves import sort_out
+    from rflaf.paper.tables import is_full_size
+
+    return sum(not is_full_size(record) for record in sort_out(records)[0])
 
 
 def _formatted(name: str, records: list[dict[str, Any]], style: str, **asked: Any) -> str:

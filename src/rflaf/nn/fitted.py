@@ -24,17 +24,24 @@ class FittedModule(nn.Module):
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.steps = _steps_of(model)
+        self.n_inputs = _width_of(model)
 
     def forward(self, x: Tensor) -> Tensor:
         """Predictions as by `predict`; for classifiers as by `predict_proba`."""
-        return self.steps(x)[1].to(x.dtype)
+        return self._run(x)[1].to(x.dtype)
 
     def scores(self, x: Tensor) -> Tensor:
         """Scores, n × C: log-odds for two classes, logits for more.
 
         For regressors with a log link, the logarithm of the prediction; else the prediction.
         """
-        return self.steps(x)[0].to(x.dtype)
+        return self._run(x)[0].to(x.dtype)
+
+    def _run(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        if x.ndim != 2 or x.shape[1] != self.n_inputs:  # one column would be broadcast to all
+            raise ValueError(f"'x' must be n × {self.n_inputs}. Got shape {tuple(x.shape)}.")
+        scores, result = self.steps(x)
+        return scores, result
 
     def _apply(self, fn: Any, recurse: bool = True) -> FittedModule:
         """`to`, `float`, `cuda` …: what can be trained changes its precision, constants do not.
@@ -135,6 +142,14 @@ class _Tape(Operators):
             self._known[key] = self.named(self.graph.get_attr(name))
             self._constants[self._known[key]] = array
         return self._known[key]
+
+
+def _width_of(model: Any) -> int:
+    """Columns of the module's input: the model's, or those that its encoder makes of a frame."""
+    encoder = model.encoder_
+    if encoder is None or encoder.is_numeric:
+        return int(model.n_features_in_)
+    return len(encoder.origin_)
 
 
 def _steps_of(model: Any) -> fx.GraphModule:

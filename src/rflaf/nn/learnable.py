@@ -44,7 +44,8 @@ class LearnableActivation(nn.Module):
         Initial sigma. "random" draws a from N(0, 1)/sqrt(N), as in the paper. The name of a fixed
         activation, "identity", an `rflaf.Activation` or a function of an array are fitted by least
         squares on the grid; linear tails have the function's values at the edges, and the slopes of
-        its asymptotes. An array contains the coefficients.
+        its asymptotes. B-splines start closer to the function than Gaussians. An array contains the
+        coefficients.
     shared : bool
         One activation for all channels, or one for each.
     channels : int, optional

@@ -29,6 +29,7 @@ from rflaf.runtime.files import write_whole
 
 _LARGEST = 2**31 - 1  # bytes of a file in this format
 _TOLERANCE = 1e-5  # of the largest prediction
+_ROUNDING = 1e-3  # of the spread of the targets, which may lie far from zero
 
 _MODELS: dict[type, tuple[str, Callable[[Graph, Any, str, Outputs], None]]] = {
     RFLAFRegressor: ("regression", output_prediction),
@@ -67,7 +68,8 @@ def export(
         columns with a mean far larger than their standard deviation.
     check : array or frame, optional
         Rows on which the graph is run before anything is written (needs onnxruntime); an error is
-        raised if it differs by more than 1e-5 of the largest prediction.
+        raised if it differs by more than 1e-5 of the largest prediction, or 1e-3 of the targets'
+        standard deviation.
     outputs : sequence
         For RFLAFRegressor: "prediction", "std" (as `predict_std`), and levels between 0 and 1,
         whose quantiles are the columns of the output "quantiles" (as `predict_quantiles`), for one
@@ -258,6 +260,16 @@ def _check_rows(
             "that the model itself is not accurate in float32 (use a larger 'alpha', or a lower "
             "degree for 'polynomial'). Nothing was written."
         )
+    spread = getattr(getattr(last, "loss_", None), "scale", None)
+    if "prediction" in expected and spread is not None:
+        apart = np.abs(outputs["prediction"] - expected["prediction"]).max(axis=0)
+        worst = float((apart / spread).max())
+        if not worst <= _ROUNDING:
+            raise ValueError(
+                f"Predictions of the graph differ by {worst:.1e} of the targets' spread on the "
+                f"rows of 'check'. Expected at most {_ROUNDING:.0e}. Targets far from zero, such "
+                f"as seconds since 1970, need dtype='float64'. Got {dtype!r}. Nothing was written."
+            )
 
 
 def _difference(got: Array, expected: Array) -> float:

@@ -101,9 +101,11 @@ def interval_section(subject: Subject, evidence: Evidence) -> Section:
     return Section("intervals", "", "Prediction intervals", subsections, (note,))
 
 
-def _distribution_panels(subject: Subject, evidence: Evidence) -> tuple[Panel, Panel]:
-    """Where actual values lie in their distributions, and the density of one row."""
+def _distribution_panels(subject: Subject, evidence: Evidence) -> tuple[Panel, ...]:
+    """Where actual values lie in their distributions, and the density of one row, if it has one."""
     dist, y = subject.distribution(evidence.rows.X), evidence.y[:, 0]
+    if not np.all(dist.std > 0):  # all targets of the fit were equal
+        return ()
     place = np.full(evidence.rows.count, np.nan)
     place[evidence.at] = y
     # between the probabilities of less and of at most y, which differ for counts
