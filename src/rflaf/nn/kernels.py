@@ -1,0 +1,207 @@
+"""The training kernels of `rflaf.fused` on tensors: values, and sums over cells for the gradient.
+
+They do what the functions of the same names in `rflaf.fused` do, which tests compare them with; but
+PyTorch's threads do the work (`team`), and what depends on shapes alone is kept for the next step.
+All tensors are contiguous, on the CPU, and of one dtype.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rflaf.fused import Tables
+from rflaf.nn.team import Fixed, Part, Plan, address
+
+Shape = tuple[int, int, int]  # outer, channels, inner
+
+_CHUNK = 1 << 15  # elements of a range
+_MOST_SUMS = 32  # ranges that have sums of their own
+_ACROSS = 512  # columns that go through all rows together, where each channel has its table
+_TOGETHER = 64  # channels of them at most, whose tables stay in the second-level cache
+_COPIES = 4  # of the sums of one activation: `rflaf.fused.jit_vectors.COPIES`
+
+
+def apply_tables(tables: Tables, z: Tensor, shape: Shape, out: Tensor) -> None:
+    """sigma_c(z) of every channel c, into `out`; z is `shape`, flat."""
+    plan = _apply_plan(shape, tables.cells.shape[1], tables.cells.dtype.char)
+    plan.run(z.data_ptr(), *map(address, tables), out.data_ptr())
+
+
+def cell_sums(tables: Tables, z: Tensor, shape: Shape, g: Tensor, dz: Tensor | None) -> Any:
+    """The sums of g, gt, gt², gt³ over the cells, and g times sigma'(z) into `dz`."""
+    cells = tables.cells
+    plan = _sums_plan(shape, cells.shape[1], cells.dtype.char, dz is not None)
+    sums = _zeros(cells.shape if shape[1] > 1 else (plan.count, cells.shape[1], _COPIES, 4), cells)
+    target = 0 if dz is None else dz.data_ptr()
+    arrays = map(address, tables)
+    plan.run(z.data_ptr(), *arrays, g.data_ptr(), address(sums), target)
+    return sums if shape[1] > 1 else _total(sums)
+
+
+def readout_tables(tables: Tables, z: Tensor, order: Tensor, v: Tensor, phi: Tensor) -> Tensor:
+    """sigma(Z) V, n × C, and sigma(Z) into `phi`, where Z is the rows of z that `order` names."""
+    n, right = len(order), _rows_of(v)
+    out = torch.empty((n, len(right)), dtype=z.dtype)
+    dtype = tables.cells.dtype.char
+    plan = _readout_plan(z.shape, n, len(right), tables.cells.shape[1], dtype)
+    arrays = map(address, tables)
+    places = z.data_ptr(), order.data_ptr(), *arrays, right.data_ptr(), phi.data_ptr()
+    if not plan.run(*places, out.data_ptr()):
+        raise IndexError(
+            f"The rows to read must be numbers from 0 to {len(z) - 1}. "
+            f"Got {int(order.min())} to {int(order.max())} instead."
+        )
+    return out
+
+
+def readout_sums(
+    tables: Tables, z: Tensor, order: Tensor, v: Tensor, h: Tensor, dz: Tensor | None
+) -> Any:
+    """`cell_sums` for what `readout_tables` was given, and the gradient h for its result."""
+    cells, right = tables.cells, _rows_of(v)
+    shapes = z.shape, len(order), len(right), cells.shape[1]
+    plan = _readout_sums_plan(*shapes, cells.dtype.char, dz is not None)
+    sums = _zeros((plan.count, cells.shape[1], _COPIES, 4), cells)
+    arrays = *map(address, tables), h.data_ptr(), right.data_ptr(), address(sums)
+    plan.run(z.data_ptr(), order.data_ptr(), *arrays, 0 if dz is None else dz.data_ptr())
+    return _total(sums)
+
+
+def _zeros(shape: tuple[int, ...], like: Any) -> Any:
+    return np.zeros(shape, like.dtype)
+
+
+def _rows_of(v: Tensor) -> Tensor:
+    """V of M or M × C, as C × M."""
+    return v.detach().reshape(len(v), -1).T.contiguous()
+
+
+def _total(sums: Any) -> Any:
+    """The sum over ranges, in order, of the sums over their copies."""
+    from rflaf.fused.jit import add_copies
+
+    count, n_rows, copies, _ = sums.shape
+    totals = np.empty((count, n_rows, 4))
+    add_copies(sums.reshape(-1, copies, 4), totals.reshape(-1, 4))
+    return totals if count == 1 else totals.sum(axis=0, keepdims=True)
+
+
+# ---- what depends on shapes alone ---------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _apply_plan(shape: Shape, n_rows: int, dtype: str) -> Plan:
+    from rflaf.fused.jit import own_apply_rows
+
+    ranges = _channel_ranges(shape, n_rows)
+    z, cells = ranges.part(dtype), ranges.tables(dtype)
+    arguments = z, *ranges.place, cells, Part(dtype, (9,)), z, ranges.n
+    return Plan(own_apply_rows, ranges.count, math.prod(shape), arguments)
+
+
+@lru_cache(maxsize=64)
+def _sums_plan(shape: Shape, n_rows: int, dtype: str, has_dz: bool) -> Plan:
+    from rflaf.fused.jit import gradient_rows
+
+    ranges = _channel_ranges(shape, n_rows)
+    z, cells = ranges.part(dtype), ranges.tables(dtype)
+    if shape[1] == 1:
+        sums = Part(dtype, (n_rows, _COPIES, 4), np.arange(ranges.count) * (n_rows * _COPIES * 4))
+    else:
+        sums = Part(dtype, (cells.shape[0] * n_rows, 4), cells.start)
+    dz = z if has_dz else Part(dtype, (0,))
+    arguments = z, *ranges.place, cells, Part(dtype, (9,)), z, sums, dz, ranges.n
+    return Plan(gradient_rows, ranges.count, math.prod(shape), arguments)
+
+
+@lru_cache(maxsize=64)
+def _readout_plan(shape: Any, n: int, outputs: int, n_rows: int, dtype: str) -> Plan:
+    from rflaf.fused.jit import readout_rows
+
+    width = shape[1]
+    first, rows = _split(n, width)
+    phi, out = (
+        Part(dtype, (rows * width,), first * width),
+        Part(dtype, (rows, outputs), first * outputs),
+    )
+    arguments = (
+        *_readout_place(shape, first, rows, n_rows, dtype),
+        Part(dtype, (outputs * width,)),
+        phi,
+        out,
+    )
+    return Plan(readout_rows, len(first), n * width, arguments)
+
+
+@lru_cache(maxsize=64)
+def _readout_sums_plan(
+    shape: Any, n: int, outputs: int, n_rows: int, dtype: str, has_dz: bool
+) -> Plan:
+    from rflaf.fused.jit import readout_gradient_rows
+
+    width = shape[1]
+    first, rows = _split(n, width)
+    h, right = Part(dtype, (rows * outputs,), first * outputs), Part(dtype, (outputs * width,))
+    sums = Part(dtype, (n_rows, _COPIES, 4), np.arange(len(first)) * (n_rows * _COPIES * 4))
+    dz = Part(dtype, (rows * width,), first * width) if has_dz else Part(dtype, (0,))
+    arguments = (*_readout_place(shape, first, rows, n_rows, dtype), h, right, sums, dz)
+    return Plan(readout_gradient_rows, len(first), n * width, arguments)
+
+
+def _readout_place(shape: Any, first: Any, rows: Any, n_rows: int, dtype: str) -> tuple[Any, ...]:
+    """z, order, width, cells, frame"""
+    z, order = Part(dtype, (math.prod(shape),)), Part("l", (rows,), first)
+    return z, order, shape[1], Part(dtype, (1, n_rows, 4)), Part(dtype, (9,))
+
+
+class _Ranges(NamedTuple):
+    """Ranges of z, flat, or of its channels: arguments of kernels."""
+
+    count: int
+    length: Any  # of the part of z
+    start: Any
+    channels: Any
+    first_channel: Any
+    place: tuple[Any, ...]  # width, first, stop, together, starts
+    n: int  # rows
+    n_rows: int  # of a table
+
+    def part(self, dtype: str) -> Part:
+        return Part(dtype, (self.length,), self.start)
+
+    def tables(self, dtype: str) -> Part:
+        start = self.first_channel * (self.n_rows * 4)
+        return Part(dtype, (self.channels, self.n_rows, 4), start)
+
+
+def _channel_ranges(shape: Shape, n_rows: int) -> _Ranges:
+    """One channel is cut into ranges of elements, several into ranges of channels."""
+    outer, channels, inner = shape
+    size = math.prod(shape)
+    if channels == 1:
+        first, lengths = _split(size, 1)
+        place = lengths, 0, lengths, lengths, None
+        return _Ranges(len(first), lengths, first, 1, 0, place, 1, n_rows)
+    step = max(1, _CHUNK // (outer * inner))
+    if step > _TOGETHER:
+        step = step // _TOGETHER * _TOGETHER
+    first = np.arange(0, channels, step)
+    own = np.minimum(step, channels - first)
+    # for the columns of so many channels, the first rows of their tables
+    starts = np.repeat(np.arange(min(step, channels), dtype=np.int32) * n_rows, inner)
+    together = min(_ACROSS, _TOGETHER * inner)
+    place = channels * inner, first * inner, (first + own) * inner, together, Fixed(starts)
+    return _Ranges(len(first), size, 0, own, first, place, outer, n_rows)
+
+
+def _split(n: int, width: int) -> tuple[Any, Any]:
+    """Where ranges of n rows begin, and how many rows each has."""
+    step = max(1, _CHUNK // width, -(-n // _MOST_SUMS))
+    first = np.arange(0, n, step)
+    return first, np.minimum(step, n - first)
