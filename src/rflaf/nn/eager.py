@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rflaf import fused
-from rflaf.nn import buffers, gather, kernels, ops
+from rflaf.nn import buffers, gather, ops, table_kernels
 from rflaf.nn.layouts import layout_of
 from rflaf.nn.ops import as_numpy
 from rflaf.nn.table_maps import table_map
@@ -116,7 +116,7 @@ class _Activate(torch.autograd.Function):
     def forward(ctx: Any, z: Tensor, a: Tensor, basis: str, dim: int) -> Tensor:
         whole, out = z.contiguous(), buffers.empty(z.shape, z.dtype)
         tables, shape = table_map(basis).tables(a, z.dtype), _as_channels(z, a, dim)
-        kernels.apply_tables(tables, whole, shape, out)
+        table_kernels.apply_tables(tables, whole, shape, out)
         ctx.save_for_backward(z, a)
         ctx.rest = basis, dim, tables
         return out
@@ -131,7 +131,7 @@ class _Activate(torch.autograd.Function):
             return *found, None, None
         shape = _as_channels(z, a, dim)
         dz = buffers.empty(z.shape, z.dtype) if need_z else None
-        sums = kernels.cell_sums(tables, z.contiguous(), shape, h.contiguous(), dz)
+        sums = table_kernels.cell_sums(tables, z.contiguous(), shape, h.contiguous(), dz)
         da = table_map(basis).pull_back(sums, a) if need_a else None
         return dz, da, None, None
 
@@ -152,7 +152,7 @@ class _Readout(torch.autograd.Function):
         order = _order(rows, len(z))
         phi = buffers.empty((len(order), z.shape[1]), z.dtype)
         tables = table_map(basis).tables(a, z.dtype)
-        out = kernels.readout_tables(tables, z, order, V, phi)
+        out = table_kernels.readout_tables(tables, z, order, V, phi)
         ctx.save_for_backward(x, W, a, V, z, phi, rows)
         ctx.rest = basis, tables
         return out if V.ndim == 2 else out[:, 0]
@@ -175,7 +175,9 @@ class _Readout(torch.autograd.Function):
         dz = da = None
         if need_z or need_a:
             dz = buffers.empty(z.shape, z.dtype) if need_z else None
-            sums = kernels.readout_sums(tables, z, _order(rows, len(z)), V, h.contiguous(), dz)
+            sums = table_kernels.readout_sums(
+                tables, z, _order(rows, len(z)), V, h.contiguous(), dz
+            )
             da = table_map(basis).pull_back(sums, a) if need_a else None
         if W is None or dz is None:
             return dz, None, da, dv, None, None

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from rflaf import fused
 from rflaf.bases import Polynomial
-from rflaf.nn import gather, kernels
+from rflaf.nn import gather, table_kernels
 from rflaf.nn.layouts import layout_of, named_basis, sigma_of
 from rflaf.nn.table_maps import table_map
 
@@ -42,7 +42,9 @@ def evaluate(z: Tensor, a: Tensor, basis: str, order: int) -> Tensor:
     if layout_of(basis) is None:
         return torch.from_numpy(fused.apply(sigma(a, basis), as_numpy(z)))
     out = torch.empty(z.shape, dtype=z.dtype)
-    kernels.apply_tables(table_map(basis).tables(a, z.dtype), z.contiguous(), _channels(z, a), out)
+    table_kernels.apply_tables(
+        table_map(basis).tables(a, z.dtype), z.contiguous(), _channels(z, a), out
+    )
     return out
 
 
@@ -179,8 +181,11 @@ def _gradients(
         da = maps.device_pull_back(sums, a) if need_a else sums
         return dz.view(z.shape) if need_z else dz, da
     dz = torch.empty(z.shape if need_z else 0, dtype=z.dtype)
-    given = z.contiguous(), _channels(z, a), g.to(z.dtype).contiguous()
-    sums = kernels.cell_sums(maps.tables(a, z.dtype), *given, dz if need_z else None)
+    block, upstream = z.contiguous(), g.to(z.dtype).contiguous()
+    target = dz if need_z else None
+    sums = table_kernels.cell_sums(
+        maps.tables(a, z.dtype), block, _channels(z, a), upstream, target
+    )
     return dz, maps.pull_back(sums, a)
 
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from rflaf.fused import Tables
+from rflaf.nn import buffers
 from rflaf.nn.team import Fixed, Part, Plan, address
 
 Shape = tuple[int, int, int]  # outer, channels, inner
@@ -37,10 +38,13 @@ def cell_sums(tables: Tables, z: Tensor, shape: Shape, g: Tensor, dz: Tensor | N
     """The sums of g, gt, gt², gt³ over the cells, and g times sigma'(z) into `dz`."""
     cells = tables.cells
     plan = _sums_plan(shape, cells.shape[1], cells.dtype.char, dz is not None)
-    sums = _zeros(cells.shape if shape[1] > 1 else (plan.count, cells.shape[1], _COPIES, 4), cells)
-    target = 0 if dz is None else dz.data_ptr()
-    arrays = map(address, tables)
-    plan.run(z.data_ptr(), *arrays, g.data_ptr(), address(sums), target)
+    if shape[1] > 1:
+        sums = buffers.empty(cells.shape, z.dtype).numpy()
+        sums.fill(0)
+    else:
+        sums = np.zeros((plan.count, cells.shape[1], _COPIES, 4), cells.dtype)
+    places = *map(address, tables), g.data_ptr(), address(sums)
+    plan.run(z.data_ptr(), *places, 0 if dz is None else dz.data_ptr())
     return sums if shape[1] > 1 else _total(sums)
 
 
@@ -67,18 +71,16 @@ def readout_sums(
     cells, right = tables.cells, _rows_of(v)
     shapes = z.shape, len(order), len(right), cells.shape[1]
     plan = _readout_sums_plan(*shapes, cells.dtype.char, dz is not None)
-    sums = _zeros((plan.count, cells.shape[1], _COPIES, 4), cells)
+    sums = np.zeros((plan.count, cells.shape[1], _COPIES, 4), cells.dtype)
     arrays = *map(address, tables), h.data_ptr(), right.data_ptr(), address(sums)
     plan.run(z.data_ptr(), order.data_ptr(), *arrays, 0 if dz is None else dz.data_ptr())
     return _total(sums)
 
 
-def _zeros(shape: tuple[int, ...], like: Any) -> Any:
-    return np.zeros(shape, like.dtype)
-
-
 def _rows_of(v: Tensor) -> Tensor:
     """V of M or M × C, as C × M."""
+    if v.ndim == 1 and v.is_contiguous():
+        return v[None]
     return v.detach().reshape(len(v), -1).T.contiguous()
 
 
@@ -102,7 +104,7 @@ def _apply_plan(shape: Shape, n_rows: int, dtype: str) -> Plan:
     ranges = _channel_ranges(shape, n_rows)
     z, cells = ranges.part(dtype), ranges.tables(dtype)
     arguments = z, *ranges.place, cells, Part(dtype, (9,)), z, ranges.n
-    return Plan(own_apply_rows, ranges.count, math.prod(shape), arguments)
+    return Plan(own_apply_rows, ranges.n_ranges, math.prod(shape), arguments)
 
 
 @lru_cache(maxsize=64)
@@ -112,12 +114,14 @@ def _sums_plan(shape: Shape, n_rows: int, dtype: str, has_dz: bool) -> Plan:
     ranges = _channel_ranges(shape, n_rows)
     z, cells = ranges.part(dtype), ranges.tables(dtype)
     if shape[1] == 1:
-        sums = Part(dtype, (n_rows, _COPIES, 4), np.arange(ranges.count) * (n_rows * _COPIES * 4))
+        sums = Part(
+            dtype, (n_rows, _COPIES, 4), np.arange(ranges.n_ranges) * (n_rows * _COPIES * 4)
+        )
     else:
         sums = Part(dtype, (cells.shape[0] * n_rows, 4), cells.start)
     dz = z if has_dz else Part(dtype, (0,))
     arguments = z, *ranges.place, cells, Part(dtype, (9,)), z, sums, dz, ranges.n
-    return Plan(gradient_rows, ranges.count, math.prod(shape), arguments)
+    return Plan(gradient_rows, ranges.n_ranges, math.prod(shape), arguments)
 
 
 @lru_cache(maxsize=64)
@@ -156,14 +160,14 @@ def _readout_sums_plan(
 
 def _readout_place(shape: Any, first: Any, rows: Any, n_rows: int, dtype: str) -> tuple[Any, ...]:
     """z, order, width, cells, frame"""
-    z, order = Part(dtype, (math.prod(shape),)), Part("l", (rows,), first)
+    z, order = Part(dtype, (math.prod(shape),)), Part("q", (rows,), first)
     return z, order, shape[1], Part(dtype, (1, n_rows, 4)), Part(dtype, (9,))
 
 
 class _Ranges(NamedTuple):
     """Ranges of z, flat, or of its channels: arguments of kernels."""
 
-    count: int
+    n_ranges: int
     length: Any  # of the part of z
     start: Any
     channels: Any
@@ -186,8 +190,8 @@ def _channel_ranges(shape: Shape, n_rows: int) -> _Ranges:
     size = math.prod(shape)
     if channels == 1:
         first, lengths = _split(size, 1)
-        place = lengths, 0, lengths, lengths, None
-        return _Ranges(len(first), lengths, first, 1, 0, place, 1, n_rows)
+        one = lengths, 0, lengths, lengths, None
+        return _Ranges(len(first), lengths, first, 1, 0, one, 1, n_rows)
     step = max(1, _CHUNK // (outer * inner))
     if step > _TOGETHER:
         step = step // _TOGETHER * _TOGETHER
