@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from rflaf.fused import Tables
 from rflaf.nn import buffers
-from rflaf.nn.team import Fixed, Part, Plan, address
+from rflaf.nn.team import Constant, Part, Plan, address
 
 Shape = tuple[int, int, int]  # outer, channels, inner
 
@@ -101,46 +101,34 @@ def _total(sums: Any) -> Any:
 def _apply_plan(shape: Shape, n_rows: int, dtype: str) -> Plan:
     from rflaf.fused.jit import own_apply_rows
 
-    ranges = _channel_ranges(shape, n_rows)
-    z, cells = ranges.part(dtype), ranges.tables(dtype)
-    arguments = z, *ranges.place, cells, Part(dtype, (9,)), z, ranges.n
-    return Plan(own_apply_rows, ranges.n_ranges, math.prod(shape), arguments)
+    count, z, place, cells, n = _ranges(shape, n_rows, dtype)
+    arguments = z, *place, cells, _frame(dtype), z, n
+    return Plan(own_apply_rows, count, math.prod(shape), arguments)
 
 
 @lru_cache(maxsize=64)
 def _sums_plan(shape: Shape, n_rows: int, dtype: str, has_dz: bool) -> Plan:
     from rflaf.fused.jit import gradient_rows
 
-    ranges = _channel_ranges(shape, n_rows)
-    z, cells = ranges.part(dtype), ranges.tables(dtype)
-    if shape[1] == 1:
-        sums = Part(
-            dtype, (n_rows, _COPIES, 4), np.arange(ranges.n_ranges) * (n_rows * _COPIES * 4)
-        )
-    else:
+    count, z, place, cells, n = _ranges(shape, n_rows, dtype)
+    sums = _own_sums(count, n_rows, dtype)
+    if shape[1] > 1:
         sums = Part(dtype, (cells.shape[0] * n_rows, 4), cells.start)
     dz = z if has_dz else Part(dtype, (0,))
-    arguments = z, *ranges.place, cells, Part(dtype, (9,)), z, sums, dz, ranges.n
-    return Plan(gradient_rows, ranges.n_ranges, math.prod(shape), arguments)
+    arguments = z, *place, cells, _frame(dtype), z, sums, dz, n
+    return Plan(gradient_rows, count, math.prod(shape), arguments)
 
 
 @lru_cache(maxsize=64)
 def _readout_plan(shape: Any, n: int, outputs: int, n_rows: int, dtype: str) -> Plan:
     from rflaf.fused.jit import readout_rows
 
-    width = shape[1]
-    first, rows = _split(n, width)
-    phi, out = (
-        Part(dtype, (rows * width,), first * width),
-        Part(dtype, (rows, outputs), first * outputs),
-    )
-    arguments = (
-        *_readout_place(shape, first, rows, n_rows, dtype),
-        Part(dtype, (outputs * width,)),
-        phi,
-        out,
-    )
-    return Plan(readout_rows, len(first), n * width, arguments)
+    width, (first, rows) = shape[1], _split(n, shape[1])
+    place = _readout_place(shape, first, rows, n_rows, dtype)
+    right = Part(dtype, (outputs * width,))
+    phi = Part(dtype, (rows * width,), first * width)
+    out = Part(dtype, (rows, outputs), first * outputs)
+    return Plan(readout_rows, len(first), n * width, (*place, right, phi, out))
 
 
 @lru_cache(maxsize=64)
@@ -149,49 +137,42 @@ def _readout_sums_plan(
 ) -> Plan:
     from rflaf.fused.jit import readout_gradient_rows
 
-    width = shape[1]
-    first, rows = _split(n, width)
-    h, right = Part(dtype, (rows * outputs,), first * outputs), Part(dtype, (outputs * width,))
-    sums = Part(dtype, (n_rows, _COPIES, 4), np.arange(len(first)) * (n_rows * _COPIES * 4))
+    width, (first, rows) = shape[1], _split(n, shape[1])
+    place = _readout_place(shape, first, rows, n_rows, dtype)
+    left = Part(dtype, (rows * outputs,), first * outputs)
+    right = Part(dtype, (outputs * width,))
     dz = Part(dtype, (rows * width,), first * width) if has_dz else Part(dtype, (0,))
-    arguments = (*_readout_place(shape, first, rows, n_rows, dtype), h, right, sums, dz)
+    arguments = *place, left, right, _own_sums(len(first), n_rows, dtype), dz
     return Plan(readout_gradient_rows, len(first), n * width, arguments)
 
 
 def _readout_place(shape: Any, first: Any, rows: Any, n_rows: int, dtype: str) -> tuple[Any, ...]:
     """z, order, width, cells, frame"""
     z, order = Part(dtype, (math.prod(shape),)), Part("q", (rows,), first)
-    return z, order, shape[1], Part(dtype, (1, n_rows, 4)), Part(dtype, (9,))
+    return z, order, shape[1], Part(dtype, (1, n_rows, 4)), _frame(dtype)
 
 
-class _Ranges(NamedTuple):
-    """Ranges of z, flat, or of its channels: arguments of kernels."""
-
-    n_ranges: int
-    length: Any  # of the part of z
-    start: Any
-    channels: Any
-    first_channel: Any
-    place: tuple[Any, ...]  # width, first, stop, together, starts
-    n: int  # rows
-    n_rows: int  # of a table
-
-    def part(self, dtype: str) -> Part:
-        return Part(dtype, (self.length,), self.start)
-
-    def tables(self, dtype: str) -> Part:
-        start = self.first_channel * (self.n_rows * 4)
-        return Part(dtype, (self.channels, self.n_rows, 4), start)
+def _frame(dtype: str) -> Part:
+    return Part(dtype, (9,))
 
 
-def _channel_ranges(shape: Shape, n_rows: int) -> _Ranges:
-    """One channel is cut into ranges of elements, several into ranges of channels."""
+def _own_sums(count: int, n_rows: int, dtype: str) -> Part:
+    """Sums of every range, of one activation."""
+    return Part(dtype, (n_rows, _COPIES, 4), np.arange(count) * (n_rows * _COPIES * 4))
+
+
+def _ranges(shape: Shape, n_rows: int, dtype: str) -> tuple[int, Part, tuple[Any, ...], Part, int]:
+    """How many ranges z is cut into, and arguments of kernels: z, place, cells, n.
+
+    One channel is cut into ranges of elements, several into ranges of channels. The place is width,
+    first, stop, together and starts.
+    """
     outer, channels, inner = shape
     size = math.prod(shape)
     if channels == 1:
         first, lengths = _split(size, 1)
-        one = lengths, 0, lengths, lengths, None
-        return _Ranges(len(first), lengths, first, 1, 0, one, 1, n_rows)
+        place: tuple[Any, ...] = lengths, 0, lengths, lengths, None
+        return len(first), Part(dtype, (lengths,), first), place, Part(dtype, (1, n_rows, 4)), 1
     step = max(1, _CHUNK // (outer * inner))
     if step > _TOGETHER:
         step = step // _TOGETHER * _TOGETHER
@@ -200,8 +181,9 @@ def _channel_ranges(shape: Shape, n_rows: int) -> _Ranges:
     # for the columns of so many channels, the first rows of their tables
     starts = np.repeat(np.arange(min(step, channels), dtype=np.int32) * n_rows, inner)
     together = min(_ACROSS, _TOGETHER * inner)
-    place = channels * inner, first * inner, (first + own) * inner, together, Fixed(starts)
-    return _Ranges(len(first), size, 0, own, first, place, outer, n_rows)
+    place = channels * inner, first * inner, (first + own) * inner, together, Constant(starts)
+    cells = Part(dtype, (own, n_rows, 4), first * (n_rows * 4))
+    return len(first), Part(dtype, (size,)), place, cells, outer
 
 
 def _split(n: int, width: int) -> tuple[Any, Any]:

@@ -43,7 +43,7 @@ class Part(NamedTuple):
     start: Any = 0
 
 
-class Fixed(NamedTuple):
+class Constant(NamedTuple):
     """An array among the arguments that is the same in every call."""
 
     array: Any
@@ -52,7 +52,7 @@ class Fixed(NamedTuple):
 class Plan:
     """The ranges of a kernel's work.
 
-    `arguments` are its own, in order: a Part, a Fixed array, None, or a number (or one per range).
+    `arguments` are its own, in order: a Part, a Constant, None, or a number (or one per range).
     """
 
     def __init__(self, kernel: Any, count: int, elements: int, arguments: Sequence[Any]) -> None:
@@ -93,7 +93,7 @@ def _kind(argument: Any) -> Any:
     """Whether it is an array, and of which kind; and whether its address comes with the call."""
     if isinstance(argument, Part):
         return argument.dtype, len(argument.shape), True
-    if isinstance(argument, Fixed):
+    if isinstance(argument, Constant):
         return argument.array.dtype.char, argument.array.ndim, False
     return argument if argument is None else "number"
 
@@ -101,7 +101,7 @@ def _kind(argument: Any) -> Any:
 def _words(argument: Any) -> list[Any]:
     """An argument as numba's compiled functions take it."""
     start = 0
-    if isinstance(argument, Fixed):
+    if isinstance(argument, Constant):
         array = argument.array
         start, argument = address(array), Part(array.dtype.char, array.shape)
     if not isinstance(argument, Part):
