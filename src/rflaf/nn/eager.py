@@ -21,8 +21,8 @@ from rflaf.nn.ops import as_numpy
 from rflaf.nn.table_maps import table_map
 from rflaf.runtime.threads import at_most
 
-# Elements from which threads share the work. With fewer, a step of a 512-wide network on two
-# threads was faster when one did it; perhaps because PyTorch's own still hold the processors.
+# Elements from which threads share a prediction. With fewer one was faster: threads of Python start
+# late beside those of PyTorch (see `team`).
 _SHARED_WORK = 1 << 18
 _MOST_OUTPUTS = 16  # beyond, a matrix product is faster than the kernel's own
 
@@ -69,7 +69,7 @@ def readout(z: Tensor, a: Tensor, V: Tensor, basis: str, rows: Tensor | None = N
     if training:
         return _Readout.apply(z, None, a, V, basis, rows)  # type: ignore[no-untyped-call]
     sigma = ops.sigma(a, basis)
-    with at_most(_threads(z.numel())):
+    with at_most(torch.get_num_threads() if z.numel() >= _SHARED_WORK else 1):
         return torch.from_numpy(fused.predict(sigma, as_numpy(z), as_numpy(V)))
 
 
@@ -195,10 +195,6 @@ def _order(rows: Tensor | None, n: int) -> Tensor:
 def _all_rows(n: int) -> Tensor:
     with torch.inference_mode(False):  # a cached tensor must not belong to one mode
         return torch.arange(n)
-
-
-def _threads(elements: int) -> int:
-    return torch.get_num_threads() if elements >= _SHARED_WORK else 1
 
 
 def _as_channels(z: Tensor, a: Tensor, dim: int) -> tuple[int, int, int]:

@@ -50,10 +50,9 @@ def cell_sums(tables: Tables, z: Tensor, shape: Shape, g: Tensor, dz: Tensor | N
 
 def readout_tables(tables: Tables, z: Tensor, order: Tensor, v: Tensor, phi: Tensor) -> Tensor:
     """sigma(Z) V, n × C, and sigma(Z) into `phi`, where Z is the rows of z that `order` names."""
-    n, right = len(order), _rows_of(v)
-    out = torch.empty((n, len(right)), dtype=z.dtype)
-    dtype = tables.cells.dtype.char
-    plan = _readout_plan(z.shape, n, len(right), tables.cells.shape[1], dtype)
+    cells, right = tables.cells, _rows_of(v)
+    out = torch.empty((order.shape[0], right.shape[0]), dtype=z.dtype)
+    plan = _readout_plan(z.shape, *out.shape, cells.shape[1], cells.dtype.char)
     arrays = map(address, tables)
     places = z.data_ptr(), order.data_ptr(), *arrays, right.data_ptr(), phi.data_ptr()
     if not plan.run(*places, out.data_ptr()):
@@ -69,7 +68,7 @@ def readout_sums(
 ) -> Any:
     """`cell_sums` for what `readout_tables` was given, and the gradient h for its result."""
     cells, right = tables.cells, _rows_of(v)
-    shapes = z.shape, len(order), len(right), cells.shape[1]
+    shapes = z.shape, order.shape[0], right.shape[0], cells.shape[1]
     plan = _readout_sums_plan(*shapes, cells.dtype.char, dz is not None)
     sums = np.zeros((plan.count, cells.shape[1], _COPIES, 4), cells.dtype)
     arrays = *map(address, tables), h.data_ptr(), right.data_ptr(), address(sums)
@@ -81,7 +80,7 @@ def _rows_of(v: Tensor) -> Tensor:
     """V of M or M × C, as C × M."""
     if v.ndim == 1 and v.is_contiguous():
         return v[None]
-    return v.detach().reshape(len(v), -1).T.contiguous()
+    return v.detach().reshape(v.shape[0], -1).T.contiguous()
 
 
 def _total(sums: Any) -> Any:
