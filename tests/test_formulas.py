@@ -17,6 +17,7 @@ KNOWN = {
     "fourth power": lambda z: (z + 0.2) ** 4 - 1,
     "absolute value": lambda z: np.abs(z + 0.3),
     "ReLU": lambda z: 2 * np.maximum(0.5 - z, 0) + 1,
+    "leaky ReLU": lambda z: np.where(z > 0, 3 * z, 0.03 * z),
     "softplus": lambda z: np.logaddexp(3 * z, 0),
     "SiLU": lambda z: -z * expit(2 * z),
     "GELU": lambda z: z * ndtr(z),

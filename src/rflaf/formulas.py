@@ -36,6 +36,8 @@ LIBRARY: dict[str, Named] = {
     "fourth power": Named("({})⁴", lambda u: u**4, scaled=False, mirrored=False),
     "absolute value": Named("|{}|", np.abs, scaled=False, mirrored=False),
     "ReLU": Named("relu({})", lambda u: np.maximum(u, 0), scaled=False),
+    # with the slope that PyTorch has
+    "leaky ReLU": Named("leaky_relu({})", lambda u: np.maximum(u, 0.01 * u), scaled=False),
     "softplus": Named("softplus({})", lambda u: np.logaddexp(u, 0)),
     "SiLU": Named("silu({})", lambda u: u * expit(u)),
     "GELU": Named("gelu({})", lambda u: u * ndtr(u)),

@@ -11,19 +11,18 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from rflaf import fused
-from rflaf.nn import buffers, gather, ops
+from rflaf.nn import buffers, gather, ops, table_kernels
 from rflaf.nn.layouts import layout_of
 from rflaf.nn.ops import as_numpy
 from rflaf.nn.table_maps import table_map
 from rflaf.runtime.threads import at_most
 
-# Elements from which threads share the work. With fewer, a step of a 512-wide network on two
-# threads was faster when one did it; perhaps because PyTorch's own still hold the processors.
+# Elements from which threads share a prediction. With fewer one was faster: threads of Python start
+# late beside those of PyTorch (see `team`).
 _SHARED_WORK = 1 << 18
 _MOST_OUTPUTS = 16  # beyond, a matrix product is faster than the kernel's own
 
@@ -70,7 +69,7 @@ def readout(z: Tensor, a: Tensor, V: Tensor, basis: str, rows: Tensor | None = N
     if training:
         return _Readout.apply(z, None, a, V, basis, rows)  # type: ignore[no-untyped-call]
     sigma = ops.sigma(a, basis)
-    with at_most(_threads(z.numel())):
+    with at_most(torch.get_num_threads() if z.numel() >= _SHARED_WORK else 1):
         return torch.from_numpy(fused.predict(sigma, as_numpy(z), as_numpy(V)))
 
 
@@ -117,8 +116,7 @@ class _Activate(torch.autograd.Function):
     def forward(ctx: Any, z: Tensor, a: Tensor, basis: str, dim: int) -> Tensor:
         whole, out = z.contiguous(), buffers.empty(z.shape, z.dtype)
         tables, shape = table_map(basis).tables(a, z.dtype), _as_channels(z, a, dim)
-        with at_most(_threads(z.numel())):
-            fused.apply_tables(tables, as_numpy(whole).reshape(shape), as_numpy(out).reshape(shape))
+        table_kernels.apply_tables(tables, whole, shape, out)
         ctx.save_for_backward(z, a)
         ctx.rest = basis, dim, tables
         return out
@@ -133,12 +131,7 @@ class _Activate(torch.autograd.Function):
             return *found, None, None
         shape = _as_channels(z, a, dim)
         dz = buffers.empty(z.shape, z.dtype) if need_z else None
-        whole, g = (as_numpy(t.contiguous()).reshape(shape) for t in (z, h))
-        target = None if dz is None else as_numpy(dz).reshape(shape)
-        cells = tables.cells.shape
-        room = as_numpy(buffers.empty(cells, z.dtype)) if cells[0] > 1 else None
-        with at_most(_threads(z.numel())):
-            sums = fused.cell_sums(tables, whole, g, target, room)
+        sums = table_kernels.cell_sums(tables, z.contiguous(), shape, h.contiguous(), dz)
         da = table_map(basis).pull_back(sums, a) if need_a else None
         return dz, da, None, None
 
@@ -159,11 +152,10 @@ class _Readout(torch.autograd.Function):
         order = _order(rows, len(z))
         phi = buffers.empty((len(order), z.shape[1]), z.dtype)
         tables = table_map(basis).tables(a, z.dtype)
-        with at_most(_threads(phi.numel())):
-            out = fused.readout_tables(tables, as_numpy(z), order, as_numpy(V), as_numpy(phi))
+        out = table_kernels.readout_tables(tables, z, order, V, phi)
         ctx.save_for_backward(x, W, a, V, z, phi, rows)
         ctx.rest = basis, tables
-        return torch.from_numpy(out if V.ndim == 2 else out[:, 0])
+        return out if V.ndim == 2 else out[:, 0]
 
     @staticmethod
     def backward(ctx: Any, h: Tensor) -> tuple[Any, ...]:
@@ -183,9 +175,9 @@ class _Readout(torch.autograd.Function):
         dz = da = None
         if need_z or need_a:
             dz = buffers.empty(z.shape, z.dtype) if need_z else None
-            given = as_numpy(z), _order(rows, len(z)), as_numpy(V), as_numpy(h.contiguous())
-            with at_most(_threads(phi.numel())):
-                sums = fused.readout_sums(tables, *given, None if dz is None else as_numpy(dz))
+            sums = table_kernels.readout_sums(
+                tables, z, _order(rows, len(z)), V, h.contiguous(), dz
+            )
             da = table_map(basis).pull_back(sums, a) if need_a else None
         if W is None or dz is None:
             return dz, None, da, dv, None, None
@@ -194,18 +186,15 @@ class _Readout(torch.autograd.Function):
         return dx, dw, da, dv, None, None
 
 
-def _order(rows: Tensor | None, n: int) -> Any:
+def _order(rows: Tensor | None, n: int) -> Tensor:
     """The numbers of the rows to read, of n."""
-    return _all_rows(n) if rows is None else as_numpy(rows.contiguous())
+    return _all_rows(n) if rows is None else rows.contiguous()
 
 
 @lru_cache(maxsize=4)
-def _all_rows(n: int) -> Any:
-    return np.arange(n)
-
-
-def _threads(elements: int) -> int:
-    return torch.get_num_threads() if elements >= _SHARED_WORK else 1
+def _all_rows(n: int) -> Tensor:
+    with torch.inference_mode(False):  # a cached tensor must not belong to one mode
+        return torch.arange(n)
 
 
 def _as_channels(z: Tensor, a: Tensor, dim: int) -> tuple[int, int, int]:

@@ -27,10 +27,9 @@ from torch import Tensor
 
 from rflaf import fused
 from rflaf.bases import Polynomial
-from rflaf.nn import gather
+from rflaf.nn import gather, table_kernels
 from rflaf.nn.layouts import layout_of, named_basis, sigma_of
 from rflaf.nn.table_maps import table_map
-from rflaf.runtime.threads import at_most
 
 
 @torch.library.custom_op("rflaf::evaluate", mutates_args=())
@@ -43,8 +42,9 @@ def evaluate(z: Tensor, a: Tensor, basis: str, order: int) -> Tensor:
     if layout_of(basis) is None:
         return torch.from_numpy(fused.apply(sigma(a, basis), as_numpy(z)))
     out = torch.empty(z.shape, dtype=z.dtype)
-    with at_most(torch.get_num_threads()):
-        fused.apply_tables(table_map(basis).tables(a, z.dtype), _channels(z, a), _channels(out, a))
+    table_kernels.apply_tables(
+        table_map(basis).tables(a, z.dtype), z.contiguous(), _channels(z, a), out
+    )
     return out
 
 
@@ -181,10 +181,11 @@ def _gradients(
         da = maps.device_pull_back(sums, a) if need_a else sums
         return dz.view(z.shape) if need_z else dz, da
     dz = torch.empty(z.shape if need_z else 0, dtype=z.dtype)
-    target = _channels(dz, a) if need_z else None
-    with at_most(torch.get_num_threads()):
-        weights = _channels(g.to(z.dtype), a)
-        sums = fused.cell_sums(maps.tables(a, z.dtype), _channels(z, a), weights, target)
+    block, upstream = z.contiguous(), g.to(z.dtype).contiguous()
+    target = dz if need_z else None
+    sums = table_kernels.cell_sums(
+        maps.tables(a, z.dtype), block, _channels(z, a), upstream, target
+    )
     return dz, maps.pull_back(sums, a)
 
 
@@ -193,9 +194,10 @@ def _rows(tensor: Tensor, a: Tensor) -> Tensor:
     return tensor.contiguous().view(a.shape[0] if a.ndim == 2 else 1, -1)
 
 
-def _channels(tensor: Tensor, a: Tensor) -> Any:
-    """The tensor as the fused kernels take it, outer × C × inner."""
-    return as_numpy(tensor.contiguous()).reshape(1, a.shape[0] if a.ndim == 2 else 1, -1)
+def _channels(z: Tensor, a: Tensor) -> tuple[int, int, int]:
+    """z as the kernels take it: outer, channels, inner."""
+    channels = a.shape[0] if a.ndim == 2 else 1
+    return 1, channels, z.numel() // channels
 
 
 def as_numpy(tensor: Tensor) -> Any:
