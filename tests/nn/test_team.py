@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from rflaf import fused
 from rflaf.bases import RBF, BSpline, Continued
-from rflaf.fused import reference
 from rflaf.nn import table_kernels as kernels
 from rflaf.nn import team
 from rflaf.nn.layouts import basis_name, named_basis
@@ -147,41 +145,6 @@ def test_a_forked_child_has_threads_of_its_own(processors):
         found = pool.apply_async(everything).get(timeout=60)
     for one, same in zip(expected, found):
         np.testing.assert_array_equal(one, same)
-
-
-def close(found, expected, dtype):
-    tol = 1e-4 if dtype == torch.float32 else 1e-11
-    expected = np.asarray(expected).reshape(found.shape)
-    np.testing.assert_allclose(found, expected, atol=tol * np.abs(expected).max())
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("shape", [*SHAPES, (1, 1, 1), (9, 1, 701), (2, 130, 17)], ids=str)
-@pytest.mark.parametrize("name", [GAUSSIANS, SPLINES], ids=["RBF", "BSpline"])
-def test_values_and_sums_equal_the_specification(shape, dtype, name):
-    tables = tables_of(name, shape[1], dtype)
-    z, g = drawn(shape, dtype).numpy(), drawn(shape, dtype, 1).numpy()
-    out, sums, dz = block(shape, dtype, name)
-    close(out, reference.apply_tables(tables, z), dtype)
-    slopes = np.empty_like(z)
-    close(sums, fused.cell_sums(tables, z, g, slopes), dtype)  # ends of cells are in the same cell
-    close(dz, slopes, dtype)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("outputs", [(), (3,)], ids=str)
-@pytest.mark.parametrize("n", [1, 300])
-def test_readouts_equal_the_specification(dtype, outputs, n):
-    out, phi, sums, dz = network(dtype, outputs, n=n)
-    tables, z = tables_of(GAUSSIANS, 1, dtype), drawn((200, 701), dtype).numpy()
-    order = np.arange(n) * 7 % 200
-    v, h = drawn((701, *outputs), dtype, 1).numpy(), drawn((n, *outputs), dtype, 2).numpy()
-    expected = reference.readout_tables(tables, z, order, v)
-    close(out, expected[0], dtype)
-    close(phi, expected[1], dtype)
-    slopes = np.empty_like(phi)
-    close(sums, fused.readout_sums(tables, z, order, v, h, slopes), dtype)
-    close(dz, slopes, dtype)
 
 
 def test_a_kernel_that_fails_is_noticed():

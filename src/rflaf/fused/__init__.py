@@ -6,16 +6,9 @@ before. Other parts of the package use the names below, and no module of this fo
 
 from rflaf.fused.binned import BinnedMatrix, Bins
 from rflaf.fused.blas import capsule_address
+from rflaf.fused.channel_tables import Tables, tables_frame
 from rflaf.fused.chunks import for_each, split_rows
 from rflaf.fused.cpu import Readout, adjoint, apply, cache_folder, predict, predict_inputs, slope
-from rflaf.fused.gradients import (
-    Tables,
-    apply_tables,
-    cell_sums,
-    readout_sums,
-    readout_tables,
-    tables_frame,
-)
 from rflaf.fused.held_out import Gradients, HeldOut, HeldOutRows
 from rflaf.fused.part_models import PartModels, PartRows, fit_parts, part_scores, part_slopes
 from rflaf.fused.powers import adjoint_powers, evaluate_powers
@@ -51,11 +44,9 @@ __all__ = [
     "adjoint",
     "adjoint_powers",
     "apply",
-    "apply_tables",
     "basis_layout",
     "cache_folder",
     "capsule_address",
-    "cell_sums",
     "combine_splines",
     "compile_activation",
     "evaluate_powers",
@@ -67,8 +58,6 @@ __all__ = [
     "predict",
     "predict_inputs",
     "quotients",
-    "readout_sums",
-    "readout_tables",
     "slope",
     "slopes",
     "spline_gradients",

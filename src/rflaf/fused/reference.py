@@ -18,7 +18,7 @@ from rflaf.fused.table import Array, Float64, Sigma
 
 if TYPE_CHECKING:
     from rflaf.fused.binned import Bins
-    from rflaf.fused.gradients import Tables
+    from rflaf.fused.channel_tables import Tables
     from rflaf.fused.part_models import PartModels, PartRows
     from rflaf.fused.products import Loss
 
