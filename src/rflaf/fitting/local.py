@@ -46,7 +46,7 @@ class Local:
 
     columns: NDArray[np.intp]  # the directions of each of the T partitions, T × m
     cuts: Array  # T × 2^D - 1
-    widths: Array
+    widths: Array  # T × 2^D - 1
     coef: Array  # T × 2^D × C × m + 1, intercepts last, in units of `unit`
     unit: Array  # C
 

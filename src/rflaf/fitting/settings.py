@@ -64,7 +64,7 @@ class FitSettings:
     effort: str = "default"  # a key of `rules.EFFORTS`
     time_limit: float | None = None  # seconds; None: as many as it takes
     started: float = 0.0  # when these began, in `time.monotonic`
-    # -1, 0 or 1 for each input, by the fit's loss: columns of blocks are known once some are read
+    # gives -1, 0 or 1 for each input; called late: columns of blocks are known once some are read
     constraints: Callable[[Any], Array | None] | None = None
     local_models: bool = True  # whether parts of the rows may have output weights of their own
     online: bool = False  # whether more rows will be added later

@@ -88,11 +88,11 @@ def _checked(
 class Tail(NamedTuple):
     """How a model goes on beyond one end of a column; distances are in standard deviations."""
 
-    edge: float  # where the tail that told so began
+    edge: float  # where the rows begin that told so
     free: float  # how far members are asked
     reach: float  # how far the line from there goes
-    slope: Array
-    doubt: Array
+    slope: Array  # of the line, C
+    doubt: Array  # standard deviation per unit of distance, C
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Probe:
     lines: Array
     layers: list[FittedLayer]  # one per team, as in all lists
     parts: list[float]  # the team's part in the prediction
-    penalties: list[float]
+    penalties: list[float]  # of the team
     phi: list[Array]  # features of the rows
     gram: list[Array]  # their weighted products with themselves
     moment: list[Array]  # and with the response
