@@ -5,9 +5,9 @@ integral of the gradient has a closed form. Input i gets
 
     (h_i(x) - h_i(b)) sum_m v_m w_im (sigma(z_m) - sigma(z_m^b)) / (z_m - z_m^b).
 
-Local models have none. They are followed along the line from one background row, that whose local
-score is nearest to the mean, in steps. What they add in all is known, and the mean gradient divides
-it between the inputs.
+Local models have no closed form. Their gradient is averaged in steps along the line from one
+background row: that whose local score is nearest to the mean. It divides what they add, which is
+known, between the inputs.
 """
 
 from __future__ import annotations
@@ -56,19 +56,10 @@ def attributions(
 ) -> Array:
     """What each column adds to the scores, n × width × C, on top of the background's mean scores.
 
-    Parameters
-    ----------
-    x, background : array
-        Rows and those that they are compared with, as the members take them.
-    wanted : array, n × C
-        The scores of x less the mean score of the background.
-    columns : array of int
-        The column, of `width`, that each input belongs to.
-
-    Notes
-    -----
-    Straight lines beyond the ends belong to their columns. Where bounds hold the score, the row's
-    attributions are scaled down to it. What rounding leaves is spread in proportion to them.
+    `wanted`, n × C, are the scores of x less the mean score of the background. `columns` has the
+    column, of `width`, that each input belongs to. Straight lines beyond the ends belong to their
+    columns. Where bounds hold the score, the row's attributions are scaled down to it. What
+    rounding leaves is spread in proportion to them.
     """
     inner, inner_background = (held_between(rows, outside.ends) for rows in (x, background))
     found = np.zeros((len(x), width, wanted.shape[1]))
@@ -197,7 +188,6 @@ def _sums_at(nodes: Array, known: Array, parts: Array, layer: FittedLayer) -> Ar
 
 
 def _add_local(member: Member, x: Any, background: Any, owners: Places, out: Array) -> None:
-    """Add the attributions of a member's local models."""
     layer, others = member.layer, as_array(background)
     scores = member.local_scores(others)
     nearest = [int(np.argmin(np.abs(scores - scores.mean(axis=0)).sum(axis=1)))]

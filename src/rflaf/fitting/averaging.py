@@ -1,9 +1,9 @@
 """How much smaller the error of the mean of members is than that of one of them.
 
-Out of fold each row has one member of a team, and predictions have all. Their errors at rows that
+Out of fold one member of a team predicts each row; later all of them do. Their errors at rows that
 none has seen follow from output weights without the row, which ridge regression gives in closed
-form: e / (1 - h), with h the row's leverage. Activations and metrics have seen the rows; so it is
-a ratio of such errors that is taken, and not their size.
+form: e / (1 - h), with h the row's leverage. Activations and metrics have seen the rows, so only
+the ratio of such errors is taken, and not their size.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def mean_error_ratio(solved: Solved, members: list[Member], task: Task) -> Array
 
 
 def _some_rows(task: Task) -> Array:
-    """Rows to ask, all that share a key or none: copies of a row, and rows of a group."""
+    """Rows to ask: of rows that share a key, as copies and groups do, all or none."""
     keys, counts = np.unique(task.sample.keys, return_counts=True)
     within = np.count_nonzero(np.cumsum(counts) <= rules.RATIO_ROWS)
     return np.flatnonzero(task.sample.keys <= keys[within - 1]) if within else np.arange(0)

@@ -31,12 +31,10 @@ def gram_bytes(m: int) -> int:
 
 
 def gram_fits(m: int, max_bytes: int | None) -> bool:
-    """Whether that much memory is available."""
     return gram_bytes(m) <= (physical_bytes() if max_bytes is None else max_bytes)
 
 
 def check_gram(m: int, max_bytes: int | None) -> None:
-    """The second moments of the features take M² numbers several times over; say so at once."""
     needed, limit = gram_bytes(m), physical_bytes() if max_bytes is None else max_bytes
     if needed > limit:
         has = "This machine has" if max_bytes is None else "'max_bytes' allows"

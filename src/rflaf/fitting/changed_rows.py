@@ -1,8 +1,8 @@
 """Scores of rows where one column has other values: what partial dependence is the mean of.
 
-Each input of a layer is a function of one column, so that a column has its own part in Z. For
-another value this part changes, and is the same for all rows: Z is known from one product for all
-rows and one for all values, and none is needed for their pairs.
+Each input of a layer is a function of one column, so a column has its own part in Z. Another value
+replaces this part, by the same one for all rows. So one product for all rows and one for all values
+are enough, and none is needed for their pairs.
 """
 
 from __future__ import annotations
@@ -24,12 +24,8 @@ Array = NDArray[Any]
 class ChangedRows:
     """Rows x of a model without constraints, dense.
 
-    Parameters
-    ----------
-    origin : array of int
-        The column that each input comes from.
-    tied : collection of int
-        Columns that have inputs in common with others: these cannot be changed here.
+    `origin` has the column that each input comes from. Columns that are `tied` have inputs in
+    common with others: these cannot be changed here.
     """
 
     def __init__(
@@ -49,10 +45,7 @@ class ChangedRows:
         self._inputs = [as_array(rows) for rows in inputs]
 
     def scores(self, column: int, donors: Array) -> Array:
-        """Scores where the column is that of each donor, those of each member after the model's.
-
-        1 + members × P × n × C.
-        """
+        """Scores with each donor's column, 1 + members × P × n × C: the model's come first."""
         near = held_between(donors, self._outside.ends)
         once = InputsOnce(near)
         shape = 1 + len(self._members), len(donors), len(self._x), len(self._outside.usual)

@@ -1,8 +1,8 @@
-"""Which directions a partition is cut along: those whose cuts tell most of what is left.
+"""Which directions a partition is cut along: those whose cuts explain most of what is left.
 
-For each level a few candidates are drawn: features' own directions, and single columns. All parts
-of the level are cut in two at their medians along each of them, and the one whose halves differ
-most in what the member leaves of the targets is taken. Candidates are compared on some of the rows,
+For each level a few candidates are drawn: features' own directions, and single columns. Along each
+of them all parts of the level are cut in two at their medians. The candidate is taken whose halves
+differ most in what the member leaves of the targets. Candidates are compared on some of the rows,
 with values in cells, so that this costs little beside the weights of the parts.
 """
 
@@ -76,7 +76,7 @@ def in_cells(values: Array) -> Array:
 
 
 def _middle_cells(counts: Array) -> Places:
-    """The cell of the median; of the last two cells that have rows the first, if that is later."""
+    """The cell of the median, but before the last cell that has rows: both halves need some."""
     rising = counts.cumsum(axis=-1)
     middle = (rising < rising[..., -1:] / 2).sum(axis=-1)
     last = counts.shape[-1] - 1 - np.argmax(counts[..., ::-1] > 0, axis=-1)

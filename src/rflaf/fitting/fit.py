@@ -47,86 +47,38 @@ _MOST_MIXED = 20_000  # rows that weights of teams are chosen on
 
 @dataclass(frozen=True)
 class Online:
-    """What more rows go on from.
+    """What more rows go on from."""
 
-    Attributes
-    ----------
-    sums : list of pairs
-        For each member the quadratic model of the loss over the rows so far: of rows that it may
-        see, and of those of its fold.
-    folds, seed : Folds, int
-        What decides on the folds of rows.
-    first_rows, block_rows : int
-        Rows that were learned from, and how many are taken at once.
-    """
-
-    sums: list[Pair]
+    sums: list[Pair]  # over the rows so far, for each member: see `SumMembers`
     folds: Folds
-    seed: int
-    first_rows: int
-    block_rows: int
+    seed: int  # with `folds`, decides on the folds of rows
+    first_rows: int  # that were learned from
+    block_rows: int  # that are taken at once
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted model.
+    """A fitted model."""
 
-    Attributes
-    ----------
-    loss : Loss
-        It knows the targets, and makes predictions of the members' scores.
-    members : list of Member
-    alpha_path, form_path : list of dict
-        Penalties, and forms and kinds of metric, that were tried, with their held-out losses.
-    oof_scores : array, n × C
-        For each row of the sample the scores of a model that has not seen it; NaN where every
-        member has.
-    oof_score : float
-        How good these are, as the loss measures it.
-    oof_metrics : dict
-        More measures of them by name: the model's and the best constant's.
-    temperature : float
-        What scores were divided by.
-    sample_numbers : array of int
-        The rows of the sample among all.
-    noise, spread : array of C, Spread, optional
-        How far observations lie from predictions, where that is a number; and the distribution of
-        errors, as a function of the inputs.
-    importances, importance_deviations : array of d, array of members × d
-        See `input_importances`.
-    background : array
-        Some of the rows, for others to be compared with.
-    outside : Outside
-        How the model goes on beyond the rows of the fit.
-    rows_seen : int
-        Rows that were read, those of no weight among them.
-    online : Online, optional
-        What more rows go on from.
-    left_out : list of str
-        What there was no time for.
-    effort : str
-        That of the settings.
-    """
-
-    loss: Loss
+    loss: Loss  # knows the targets, and makes predictions of the members' scores
     members: list[Member]
-    alpha_path: list[dict[str, Any]]
-    form_path: list[dict[str, Any]]
-    oof_scores: Array
-    oof_score: float
-    oof_metrics: dict[str, tuple[float, float]]
-    temperature: float
-    sample_numbers: Array
-    noise: Array | None
-    spread: Spread | None
-    importances: Array
-    importance_deviations: Array
-    background: Array
-    outside: Outside
-    rows_seen: int
+    alpha_path: list[dict[str, Any]]  # penalties that were tried, with their held-out losses
+    form_path: list[dict[str, Any]]  # forms and kinds of metric, likewise
+    oof_scores: Array  # of a model that has not seen the row, n × C; NaN where every member has
+    oof_score: float  # how good these are, as the loss measures it
+    oof_metrics: dict[str, tuple[float, float]]  # by name, the model's and the best constant's
+    temperature: float  # what scores were divided by
+    sample_numbers: Array  # of the sample's rows among all
+    noise: Array | None  # how far observations lie from predictions, C, where that is a number
+    spread: Spread | None  # the distribution of errors, as a function of the inputs
+    importances: Array  # of d; see `input_importances`
+    importance_deviations: Array  # members × d
+    background: Array  # some of the rows, for others to be compared with
+    outside: Outside  # how the model goes on beyond the rows of the fit
+    rows_seen: int  # also those of no weight
     online: Online | None = None
-    left_out: list[str] = field(default_factory=list)
-    effort: str = "default"
+    left_out: list[str] = field(default_factory=list)  # what there was no time for
+    effort: str = "default"  # that of the settings
 
 
 @dataclass(frozen=True)
@@ -145,7 +97,7 @@ class _Learned:
 
     @property
     def in_units(self) -> Array:
-        """The out-of-fold scores as the model has them."""
+        """The out-of-fold scores in the model's units."""
         scores = self.scores / self.temperature
         return self.task.loss.in_units(np.zeros(1), scores)[1]
 
@@ -252,9 +204,9 @@ def _members(
     temperature: float = 1.0,
     in_units: bool = True,
 ) -> list[Any]:
-    """Members with the weights that were solved for, in the target's units or the loss's.
+    """Members with the solved weights, in units of the target or of the loss.
 
-    Or `honest` ones in units of the loss, whose weights the rows of their fold have no part in;
+    `honest` ones are in units of the loss. The rows of their fold have no part in their weights;
     None where there are no such rows.
     """
     members: list[Any] = []
@@ -292,10 +244,7 @@ def _mixed(scores: Array, task: Task) -> tuple[Array, float]:
 
 
 def _judged(learned: _Learned) -> tuple[float, dict[str, tuple[float, float]]]:
-    """The quality of out-of-fold scores, by the rows' own weights, and more measures of it.
-
-    NaN and none where there are no such scores.
-    """
+    """Score and metrics out of fold, by the rows' own weights; NaN and {} without such scores."""
     scores, task = learned.scores / learned.temperature, learned.task
     seen = np.isfinite(scores[:, 0])
     if not seen.any():

@@ -28,24 +28,13 @@ _MOST_HELD_OUT = 200_000  # rows that choose when conjugate gradients stop
 
 @dataclass(frozen=True)
 class Folds:
-    """Which rows each member does not see while it learns.
+    """Which rows each member does not see while it learns."""
 
-    Attributes
-    ----------
-    cuts : array
-        Where the folds end in the range of keys.
-    of_member : list of int
-        The fold of each member; -1 where there are too few rows for any.
-    of_interval : array of int, optional
-        The fold of each interval between the cuts, where it is not its number: a group of rows has
-        one key, and an interval of its own.
-    dealt_keys, dealt : array, optional
-        Rows whose fold does not follow from their interval: those of rare classes and the like.
-    """
-
-    cuts: Keys
-    of_member: list[int]
+    cuts: Keys  # where the folds end in the range of keys
+    of_member: list[int]  # the fold of each; -1 where there are too few rows for any
+    # the fold of each interval between cuts, if not its number: each group has its own interval
     of_interval: NDArray[np.intp] | None = None
+    # rows whose fold does not follow from their interval: those of rare classes and the like
     dealt_keys: Keys | None = None
     dealt: NDArray[np.intp] | None = None
 
@@ -55,7 +44,6 @@ class Folds:
         return len(self.of_member) == 1
 
     def __call__(self, keys: Keys) -> NDArray[np.intp]:
-        """The folds of rows."""
         fold = fold_numbers(self.cuts, keys)
         if self.of_interval is not None:
             fold = self.of_interval[fold]
@@ -110,7 +98,6 @@ def resolve(settings: FitSettings, sample: Sample, loss: Loss) -> FitSettings:
 
 
 def _takes_cg(settings: FitSettings, n: int, m: int) -> bool:
-    """Whether conjugate gradients are asked for, or are the better choice."""
     several = (settings.n_members or 1) > 1 and budget.gram_fits(m, settings.max_bytes)
     if settings.solver == "auto" and several:
         return False
@@ -171,11 +158,11 @@ def plan_folds(sample: Sample, settings: FitSettings, loss: Loss) -> Folds:
 def _deal_rare(
     folds: Folds, keys: Keys, kinds: NDArray[np.intp], share: float, needs_all: bool
 ) -> Folds:
-    """Folds that have their share of rows of rare kinds, which come by chance otherwise.
+    """Folds that each have their share of the rows of rare kinds, and not by chance.
 
-    A member whose rows have none of them knows nothing of these, and a fold without any cannot
-    judge. Copies of a row have one key, and the kind of the rarest of them. Large groups stay where
-    they are: folds would have very unequal numbers of rows.
+    A member without such rows learns nothing of the kind, and a fold without any cannot judge it.
+    Copies of a row share a key, and count as the rarest kind among them. Large groups stay where
+    they are: moving them would make folds very unequal.
     """
     counts = np.bincount(kinds)
     order = np.lexsort((counts[kinds], keys))

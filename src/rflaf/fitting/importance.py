@@ -23,9 +23,9 @@ def input_importances(
 ) -> tuple[Array, Array]:
     """How far predictions move when an input is shuffled: mean squares, summing to one.
 
-    The second result has the deviation of each member's own importances from their mean, members
-    × d, times the root of the member's weight: over the members, squares add up to the variance,
-    and so they do after inputs of one column have been added up.
+    The second result, members × d, has the deviations of the members' own importances from their
+    mean, times the root of the member's weight. Their squares add up to the variance, also after
+    inputs of one column have been added up.
 
     It is what permutation importance measures, without the noise of the target; two members of
     each team are asked. Gradients times the spread of an input were tried: they see steep places
@@ -84,10 +84,7 @@ class _Before:
 
 
 class _Shuffled:
-    """The scores of a member on some rows, and after one input has been shuffled.
-
-    Z changes by the columns of that input alone.
-    """
+    """The scores of a member on some rows, and with one input shuffled: only its columns move Z."""
 
     def __init__(self, member: Member, rows: Any, order: Array, unit: Array) -> None:
         layer = member.layer

@@ -35,53 +35,29 @@ _COMPARED = 1000  # rows that tell columns apart
 
 @dataclass(frozen=True)
 class FittedLayer:
-    """What makes features of inputs: their form, times `components`, and the activation.
-
-    Attributes
-    ----------
-    form : Form
-    means : TargetMeans, optional
-        What takes the place of codes of levels before the form is applied.
-    components : array, d' × M
-        L W.
-    activation : Activation
-    metrics, kind : tuple of array, str
-        L and its kind. Several L share the columns of W in turn.
-    alpha : float
-        The penalty that learning ended with, as one of the loss.
-    history : list of dict
-        The steps of learning.
-    coverage, z_sample : float, array
-        The share of Z inside the grid, and some of Z.
-    fold, team : int
-        The fold whose rows it has not seen, and the number of its team: layers that differ in
-        their fold alone.
-    last_loss : float
-        The middle one of the last losses of learning, at the best constant scores; NaN without any.
-    """
+    """What makes features of inputs: their form, times `components`, and the activation."""
 
     form: Form
-    means: TargetMeans | None
-    components: Array
+    means: TargetMeans | None  # what replaces codes of levels before the form is applied
+    components: Array  # L W, d' × M
     activation: Activation
-    metrics: Metrics
-    kind: Kind
-    alpha: float
-    history: list[dict[str, float]]
-    coverage: float
-    z_sample: Array
-    fold: int = -1
-    team: int = 0
+    metrics: Metrics  # L; several of them share the columns of W in turn
+    kind: Kind  # of L
+    alpha: float  # the penalty that learning ended with, as one of the loss
+    history: list[dict[str, float]]  # the steps of learning
+    coverage: float  # the share of Z inside the grid
+    z_sample: Array  # some of Z
+    fold: int = -1  # whose rows it has not seen
+    team: int = 0  # layers that differ in their fold alone have the same
+    # the median of the last losses of learning, at the best constant scores; NaN without any
     last_loss: float = np.nan
 
     @property
     def sigma(self) -> fused.Sigma:
-        """The compiled activation."""
         return self.activation.table()
 
     @property
     def metric(self) -> Array:
-        """The first L."""
         return self.metrics[0]
 
     @property
@@ -128,10 +104,7 @@ class FittedLayer:
 
 
 def learn_form(form: type[Form], task: Task) -> Form | None:
-    """A form of the sample's rows, which all members share.
-
-    None where each has means of the target of its own, and so a form of its own.
-    """
+    """The form that all members share; None where each learns its own, from means of the target."""
     if task.settings.coded is not None:
         return None
     return form.learn(task.sample.x, task.sample.weights)
@@ -187,7 +160,7 @@ def learn_layers(task: Task, chosen: list[Choice]) -> list[FittedLayer]:
 
 
 def _last_loss(learned: Learned) -> float:
-    """The quadratic model of a second round has a unit of its own: the first one tells."""
+    """The median of the last losses of the first round: a second one has a unit of its own."""
     last = [record["loss"] for record in learned.history[: learned.before][-8:]]
     return float(np.median(last)) if last else np.nan
 
@@ -258,10 +231,7 @@ class MemberLearner:
         )
 
     def _learned(self, member: MemberRows, form: Form, w: Array) -> tuple[Learned, float]:
-        """Activation, metric and penalty, by what the number of rows allows.
-
-        Also what turns the penalty into one of the loss.
-        """
+        """What the rows allow to learn, and the factor that makes its penalty one of the loss."""
         settings, x = self.task.settings, member.rows.x
         first = member.first._replace(rows=member.first.rows._replace(x=x))
         problem = _problem(first, w, form)

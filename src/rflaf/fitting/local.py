@@ -39,24 +39,16 @@ class Shares(NamedTuple):
 class Local:
     """Some partitions of one depth D, with output weights for their parts.
 
-    Attributes
-    ----------
-    columns : array of int, T × m
-        The directions that each of the T partitions takes: numbers of features, and behind these of
-        single columns, whose activation is a feature here alone. Cuts are made along the first D.
-    cuts, widths : array, T × 2^D - 1
-        Where a cut is made, and how far on either side both parts have a share: the first cut of
-        all rows, then those of its two parts, and so on.
-    coef : array, T × 2^D × C × m + 1
-        Output weights of each part, its intercept last, in units of `unit`.
-    unit : array of C
+    Directions are numbers of features, and behind these of single columns, whose activation is a
+    feature here alone. The first D are cut along: all rows first, then their two parts, and so on.
+    Up to a width on either side of a cut, both parts have a share.
     """
 
-    columns: NDArray[np.intp]
-    cuts: Array
-    widths: Array
-    coef: Array
-    unit: Array
+    columns: NDArray[np.intp]  # the directions of each of the T partitions, T × m
+    cuts: Array  # T × 2^D - 1
+    widths: Array  # T × 2^D - 1
+    coef: Array  # T × 2^D × C × m + 1, intercepts last, in units of `unit`
+    unit: Array  # C
 
     @property
     def depth(self) -> int:

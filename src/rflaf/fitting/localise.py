@@ -1,7 +1,8 @@
 """Learning the local models of all members, in rounds: each for what the rounds before have left.
 
-For each member twice: on the rows that it may see, so that those of its fold can choose penalty,
-strength and the number of rounds; and then, with these, on all rows, for the model that predicts.
+They are learned twice for each member. First on the rows that it may see, so that those of its fold
+can choose penalty, strength and the number of rounds. Then, with these, on all rows, for the model
+that predicts.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ class _Round(NamedTuple):
         return None if chosen is None else cls(telling, plans, models, chosen)
 
     def take(self, team: list[_Learner], penalties: Sequence[float], outputs: int) -> None:
-        """Have it in the scores of the members, learned again with the rows of their folds."""
+        """Add it to the members' scores, learned again with the rows of their folds."""
         _, penalty, strength = self.chosen
 
         def again(k: int) -> None:
@@ -154,7 +155,6 @@ class _Learner:
         self.last: Locals = ()
 
     def add(self, honest: Locals, last: Locals) -> None:
-        """Take the local models of a round."""
         self.honest, self.last = self.honest + honest, self.last + last
         self.seen.add(honest)
         self.held_out.add(honest)
@@ -162,7 +162,6 @@ class _Learner:
 
 
 def times(models: Locals, factor: Any) -> Locals:
-    """Local models whose scores are `factor` times as large."""
     return tuple(each.times(factor) for each in models)
 
 
@@ -273,7 +272,6 @@ class _Rows:
         return replace(self.member, local=models).local_scores(self.inputs)
 
     def add(self, models: Locals) -> None:
-        """Have local models in the scores."""
         self.scores = self.scores + self.scores_of(models)
 
     @computed_once

@@ -27,17 +27,14 @@ _CHUNK = 1 << 18  # elements of Z at once, which stay in the cache
 
 @dataclass(frozen=True)
 class Member:
-    """A layer and its output weights, M × C and C; `weight` is its part in the prediction.
-
-    The scores of local models come on top.
-    """
+    """A layer and its output weights."""
 
     layer: FittedLayer
-    coef: Array
-    intercept: Array
+    coef: Array  # M × C
+    intercept: Array  # C
     alpha: float
-    weight: float = 1.0
-    local: tuple[Local, ...] = ()
+    weight: float = 1.0  # its part in the prediction
+    local: tuple[Local, ...] = ()  # their scores come on top
 
     def scores(self, x: Any) -> Array:
         """Phi V + intercept in float64, for inputs as they are; infinite where sigma overflows."""

@@ -36,22 +36,13 @@ _PLACES, _ROWS = 65, 200  # of a column's mean effect
 
 @dataclass(frozen=True)
 class Axis:
-    """One constrained column.
-
-    Attributes
-    ----------
-    column, sign : int
-        Which one, and 1 for scores that never fall, -1 for those that never rise.
-    knots, weights : array of G
-        Values where the model is asked, and the share of rows near each.
-    places, heights : array
-        A rising curve, the column's mean effect: between knots scores follow it.
-    """
+    """One constrained column."""
 
     column: int
-    sign: int
-    knots: Array
-    weights: Array
+    sign: int  # 1: scores never fall; -1: they never rise
+    knots: Array  # values where the model is asked, G
+    weights: Array  # the share of rows near each knot, G
+    # a rising curve, the column's mean effect: between knots scores follow it
     places: Array
     heights: Array
 
@@ -88,7 +79,6 @@ class Monotone:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of knots of each column."""
         return tuple(len(axis.knots) for axis in self.axes)
 
     def lattice(self) -> Array:

@@ -50,15 +50,9 @@ def learn_more_metrics(
 ) -> Metrics:
     """The metric of a layer, and those of what its features leave.
 
-    Parameters
-    ----------
-    member, problem : MemberRows, Problem
-        The rows, with inputs in their form, and what the first metric was learned from.
-    sigma, first : Sigma, Learned
-        The activation, and what was learned along with it: its penalty is one of the loss.
-    learn : callable
-        Learns a metric for another regression of these rows and the same activation, in so many
-        steps, from a start or none.
+    `problem` is what the first metric was learned from, with inputs in their form. The penalty of
+    `first` is one of the loss. `learn` learns a metric for another regression of these rows and
+    the same activation, in so many steps, from a start or none.
     """
     metrics: Metrics = (first.metric,)
     problem = replace(problem, rows=problem.rows._replace(y=mix_targets(problem.rows.y, rng)))
@@ -112,7 +106,7 @@ def _loss(problem: Problem, sigma: Sigma, alphas: Array, intercept: bool, seed: 
 def _leaves_something(
     problem: Problem, sigma: Sigma, alpha: float, intercept: bool, rng: np.random.Generator
 ) -> bool:
-    """Whether inputs tell, alone or in pairs, of what features leave on rows held out."""
+    """Whether inputs, alone or in pairs, explain what the features leave of held-out rows."""
     fit, held_out, w = next(_sketches(problem, rng))
     sums = NormalEquations.empty(w.shape[1], fit.y.shape[1])
     phi, others = (

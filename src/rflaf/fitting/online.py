@@ -31,11 +31,12 @@ _FINE = 1e-5  # how far from its least the loss may be
 def extend(fitted: Fit, rows: Rows, settings: FitSettings) -> Fit:
     """Add rows to a fit that was made to go on; they are numbered from `fitted.rows_seen` on.
 
-    Of the rows so far the sums of the loss's quadratic model are left, near its least. For squared
-    error that is the loss itself, and the penalty is chosen anew. For any other it is near the
-    loss, and new rows add their own: where the sum of both is least, their quadratic model is taken
-    and added to the sums. Far from there it tells nothing, so that it cannot choose a penalty: the
-    sum of the losses keeps the penalty it had, and the mean of more rows has a smaller one.
+    Of the rows so far only sums are left: the loss's quadratic model near its least. For squared
+    error this is the loss itself, and the penalty is chosen anew. For any other loss it holds near
+    that least alone. The loss of the new rows is added to it, and the sum is minimised. There the
+    quadratic model of the new rows is taken and added to the sums. Far from its least such a model
+    tells nothing, so it cannot choose a penalty: the sum of the losses keeps the penalty it had,
+    which is a smaller one for the mean over more rows.
     """
     online, loss = fitted.online, fitted.loss
     assert online is not None

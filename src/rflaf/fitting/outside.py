@@ -28,38 +28,17 @@ class Outside:
 
     Members are asked at the nearest row between the `ends`. Beyond them each column adds a straight
     line, which may be flat. Pairs are those of the lower and the upper side of each column.
-
-    Attributes
-    ----------
-    seen : array, 2 × d
-        The least and the greatest value of each column in the fit; infinite for codes of levels.
-    ends : array, 2 × d
-        Where members are asked last: near what was seen.
-    scale : array of d
-        Standard deviations of the columns, the unit of distances.
-    reach : array, 2 × d
-        Distance beyond the ends over which a line is followed; then it is flat.
-    slopes : array, 2 × d × C
-        Change of the scores per unit of distance beyond the ends.
-    doubts : array, 2 × d × C
-        Standard deviation per unit of distance beyond what was seen.
-    bounds : array, 2 × C
-        Scores of rows beyond the ends stay between these.
-    usual : array of C
-        Standard deviation of the scores between members, for the middle one of the fit's rows.
-    monotone : Monotone, optional
-        Constraints, which scores between the ends are made to obey.
     """
 
-    seen: Array
-    ends: Array
-    scale: Array
-    reach: Array
-    slopes: Array
-    doubts: Array
-    bounds: Array
-    usual: Array
-    monotone: Monotone | None = None
+    seen: Array  # the range of each column in the fit, 2 × d; infinite for codes of levels
+    ends: Array  # where members are asked last, near what was seen, 2 × d
+    scale: Array  # standard deviations of the columns, the unit of distances, d
+    reach: Array  # distance beyond the ends over which a line is followed, then flat; 2 × d
+    slopes: Array  # change of the scores per unit of distance beyond the ends, 2 × d × C
+    doubts: Array  # standard deviation per unit of distance beyond what was seen, 2 × d × C
+    bounds: Array  # scores of rows beyond the ends stay between these, 2 × C
+    usual: Array  # median over rows of the scores' standard deviation between members, C
+    monotone: Monotone | None = None  # constraints, which scores between the ends obey
 
     def scores(self, members: list[Member], x: Any) -> Array:
         """The scores of the model, n × C."""
@@ -74,7 +53,7 @@ class Outside:
         return asked(members, inner)
 
     def continued(self, scores: Array, x: Any, inner: Any) -> Array:
-        """Scores at the nearest rows between the ends, … × n × C, taken on to the rows."""
+        """Scores of rows, … × n × C, from those of the nearest rows between the ends."""
         below, above = self.beyond(x, inner)
         outside = np.flatnonzero(as_array(x != inner).any(axis=1))
         shift = below[outside] @ self.slopes[0] + above[outside] @ self.slopes[1]
@@ -204,7 +183,7 @@ class Outside:
         return replace(self, ends=ends, slopes=slopes, monotone=monotone)
 
     def in_units(self, loss: Loss, temperature: float) -> Outside:
-        """For the model's scores, from that for scores as they were fitted."""
+        """The same for scores in the model's units, from scores as they were fitted."""
         shape = self.slopes.shape
 
         def weights(given: Array) -> Array:

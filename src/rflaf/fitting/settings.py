@@ -18,79 +18,33 @@ from rflaf.solvers.starts import Kind, Learned
 
 @dataclass(frozen=True)
 class Choice:
-    """A form of the inputs and a kind of metric, and where an earlier fit ended, if one did.
-
-    `trial_loss` is the held-out loss of a trial, if there was one.
-    """
+    """A form of the inputs and a kind of metric, and where an earlier fit ended, if one did."""
 
     form: type[Form]
     kind: Kind
-    trial_loss: float = field(default=np.inf, compare=False)
+    trial_loss: float = field(default=np.inf, compare=False)  # held out, if there was a trial
     start: Learned | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
 class Start:
-    """What the members of an earlier fit have learned, to go on from.
-
-    `learned` has a list for each of the choices.
-    """
+    """What the members of an earlier fit have learned, to go on from."""
 
     basis: Basis
-    learned: list[list[Learned]]
+    learned: list[list[Learned]]  # a list for each of the choices
     choices: list[Choice]
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """The parameters of an estimator, resolved.
+    """The parameters of an estimator, resolved."""
 
-    Attributes
-    ----------
-    basis : Basis
-    coefficients : array of N, optional
-        Those of an activation that is given, and not to be learned.
-    alpha : float, optional
-        A penalty to keep.
-    seed : int
-        Everything that is drawn follows from it.
-    start : Start, optional
-        Where learning starts from, if that is of a kind that is possible now.
-    n_components, n_members : int, optional
-        None: what the number of rows suggests.
-    input_form : type of Form, optional
-        None: what held-out rows choose.
-    coded : Coded, optional
-        Columns of the inputs that hold codes of levels or numbers of texts, which become means and
-        predictions of the target.
-    effort : str
-        A key of `rules.EFFORTS`.
-    time_limit, started : float, float
-        Seconds that the fit may take, and when they began; None: as many as it takes.
-    constraints : callable, optional
-        Gives -1, 0 or 1 for each of the inputs, for the loss of the fit: the columns of blocks are
-        not known before some are read.
-    local_models : bool
-        Whether small parts of the rows may have output weights of their own.
-    online : bool
-        Whether more rows will be added later.
-
-    These are known once rows have been seen (`folds.resolve`):
-
-    mixes : bool
-        Whether members may have different forms of the inputs.
-    holds_out : bool
-        Whether there are rows enough for some to be held out.
-    uses_cg : bool
-        Whether output weights come from conjugate gradients.
-    """
-
-    n_components: int | None
+    n_components: int | None  # None: what the number of rows suggests
     basis: Basis
-    seed: int
-    coefficients: Array | None = None
+    seed: int  # everything that is drawn follows from it
+    coefficients: Array | None = None  # of a given activation, which is not learned
     metric: str = "auto"
-    alpha: float | None = None
+    alpha: float | None = None  # a penalty to keep
     solver: str = "auto"
     fit_intercept: bool = True
     validation_fraction: float = 0.1
@@ -101,20 +55,23 @@ class FitSettings:
     projection: str = "gaussian"
     max_bytes: int | None = None
     verbose: int = 0
-    start: Start | None = None
-    n_members: int | None = None
-    input_form: type[Form] | None = None
+    start: Start | None = None  # where learning starts from, if that is possible now
+    n_members: int | None = None  # None: what the number of rows suggests
+    input_form: type[Form] | None = None  # None: what held-out rows choose
     n_jobs: int | None = None
+    # columns of level codes or text numbers, which become means and predictions of the target
     coded: Coded | None = None
-    effort: str = "default"
-    time_limit: float | None = None
-    started: float = 0.0
+    effort: str = "default"  # a key of `rules.EFFORTS`
+    time_limit: float | None = None  # seconds; None: as many as it takes
+    started: float = 0.0  # when these began, in `time.monotonic`
+    # gives -1, 0 or 1 for each input; called late: columns of blocks are known once some are read
     constraints: Callable[[Any], Array | None] | None = None
-    local_models: bool = True
-    online: bool = False
-    mixes: bool = False
-    holds_out: bool = True
-    uses_cg: bool = False
+    local_models: bool = True  # whether parts of the rows may have output weights of their own
+    online: bool = False  # whether more rows will be added later
+    # known once rows have been seen (`folds.resolve`):
+    mixes: bool = False  # whether members may have different forms of the inputs
+    holds_out: bool = True  # whether there are rows enough for some to be held out
+    uses_cg: bool = False  # whether output weights come from conjugate gradients
 
     @property
     def share(self) -> rules.Effort:

@@ -37,20 +37,15 @@ from rflaf.solvers.ridge import choose_alpha, gcv_penalty
 
 @dataclass(frozen=True)
 class Solved:
-    """A solution for each layer, and the layers, whose scale a solver may have changed.
-
-    `sums` are those of the loss's quadratic model, where they were taken, in the span that
-    `rotations` have where rows are few.
-    """
+    """A solution for each layer, and the layers, whose scale a solver may have changed."""
 
     layers: list[FittedLayer]
     solutions: list[Solution]
-    sums: list[Pair] | None = None
-    rotations: Sequence[Array | None] = ()
+    sums: list[Pair] | None = None  # those of the loss's quadratic model, where they were taken,
+    rotations: Sequence[Array | None] = ()  # in the span that these have where rows are few
 
 
 def solve_members(rows: Rows, task: Task, layers: list[FittedLayer]) -> Solved:
-    """Output weights of all members."""
     if task.settings.uses_cg:
         return _solve_by_cg(rows, task, layers[0])
     if task.loss.quadratic:

@@ -25,18 +25,11 @@ _SMALLEST = 1e-6  # squared error that is learned from, relative to the mean
 
 @dataclass(frozen=True)
 class Spread:
-    """The distribution of errors, with a scale that depends on the row.
+    """The distribution of errors, with a scale that depends on the row."""
 
-    Attributes
-    ----------
-    scales : list of C lists of Member
-        The logarithm of the squared scale of each output; no members: it is the same everywhere.
-    shapes : list of C ErrorShape
-        The distributions of errors over their scale.
-    """
-
+    # the logarithm of the squared scale of each output; no members: it is the same everywhere
     scales: list[list[Member]]
-    shapes: list[ErrorShape]
+    shapes: list[ErrorShape]  # of errors over their scale, for each output
 
     def std(self, loss: Loss, prediction: Array, x: Any) -> Array:
         """The standard deviation of an observation at each row, n × C."""
@@ -75,7 +68,7 @@ def _limited(log_square: Array) -> Array:
 
 
 def scale_settings(settings: FitSettings, x: Any) -> FitSettings:
-    """Those of the fit of the scale: small, and the same whatever the model is like."""
+    """Settings for the fit of the scale: small, and the same whatever the model is like."""
     wide = sparse.issparse(x) or x.shape[1] > rules.METRIC_ROWS["full"]
     return FitSettings(
         n_components=min(rules.SCALE_FEATURES, settings.components),
@@ -100,7 +93,6 @@ def largest_errors(errors: Array) -> Array:
 
 
 def root_mean_square(errors: Array, weights: Array) -> Array:
-    """That of each column."""
     unit = largest_errors(errors)
     return np.sqrt(np.average((errors / unit) ** 2, axis=0, weights=weights)) * unit
 

@@ -24,23 +24,16 @@ Pair = tuple[NormalEquations, NormalEquations]  # sums of rows to fit to, and of
 
 @dataclass(frozen=True)
 class SumMembers:
-    """For each member the sums over rows that it may see, and over those of its fold.
-
-    Attributes
-    ----------
-    layers : list of FittedLayer
-    rotations : list of array or None
-        Those of members with fewer rows than features, which are summed in the span of their rows.
-    at : list of array, M + 1 × C, optional
-        Output weights where the quadratic model of a loss is taken that is not quadratic itself.
-    """
+    """For each member the sums over rows that it may see, and over those of its fold."""
 
     layers: list[FittedLayer]
     loss: Loss
     folds: Folds
     seed: int
     exact: bool
+    # of members with fewer rows than features, which are summed in the span of their rows
     rotations: Sequence[Array | None]
+    # output weights, M + 1 × C, where a loss that is not quadratic has its quadratic model taken
     at: Sequence[Array] | None = None
 
     def __call__(self, blocks: Iterable[Block]) -> list[Pair]:
@@ -89,5 +82,4 @@ class SumMembers:
 
 
 def add_sums(one: list[Pair], other: list[Pair]) -> list[Pair]:
-    """Sums over the rows of both."""
     return [(a[0] + b[0], a[1] + b[1]) for a, b in zip(one, other)]

@@ -1,8 +1,8 @@
 """How a model should go on beyond its rows, by what it would have said of rows at its edges.
 
-For each column that matters, the rows at one end are held back from a small copy of the model. What
-this copy says of them, when it is asked as far out as they lie, or no further than some distance,
-or when it goes on along a straight line, is compared with their targets.
+For each column that matters, the rows at one end are held back from a small copy of the model.
+Three ways to go on are compared with the targets of these rows: to ask the copy as far out as they
+lie, to ask it no further than some distance, and to follow a straight line.
 """
 
 from __future__ import annotations
@@ -32,15 +32,8 @@ def learn_outside(
 ) -> Outside:
     """How the model goes on, in the scores' units of the fit.
 
-    Parameters
-    ----------
-    judges : list of Member or None
-        Each has not seen the rows of its fold.
-    weights : array
-        Those of the teams.
-    scores : array, n × C
-        Out-of-fold scores; NaN where there are none.
-    importances : array of d
+    Each of the `judges` has not seen the rows of its fold. `weights` are those of the teams.
+    `scores` are out of fold, n × C; NaN where there are none.
     """
     sample, settings, loss = task.sample, task.settings, task.loss
     outside = plain_outside(sample.x, sample.weights, settings.coded, loss.outputs)
@@ -74,7 +67,7 @@ def learn_outside(
 def _checked(
     outside: Outside, task: Task, judges: list[Member], weights: Array, scores: Array
 ) -> Outside:
-    """Without ends before the last rows, unless all of them together are better for these rows."""
+    """Drop ends before the last rows, unless all of them together are better for these rows."""
     x = task.sample.x
     inner = held_between(x, outside.ends)
     rows = np.flatnonzero((inner != x).any(axis=1) & np.isfinite(scores[:, 0]))
@@ -93,16 +86,13 @@ def _checked(
 
 
 class Tail(NamedTuple):
-    """How far members are asked, the line from there, how far that goes, and doubts.
+    """How a model goes on beyond one end of a column; distances are in standard deviations."""
 
-    `edge` is where the tail that told so began. Distances are in standard deviations.
-    """
-
-    edge: float
-    free: float
-    reach: float
-    slope: Array
-    doubt: Array
+    edge: float  # where the rows begin that told so
+    free: float  # how far members are asked
+    reach: float  # how far the line from there goes
+    slope: Array  # of the line, C
+    doubt: Array  # standard deviation per unit of distance, C
 
 
 @dataclass(frozen=True)
@@ -110,30 +100,21 @@ class Probe:
     """A small copy of the model, whose weights without some rows are found in a moment.
 
     It is a ridge regression of the loss's quadratic model on some features of one member per team.
-
-    Attributes
-    ----------
-    x, response, weights : arrays of rows
-    held, lines : arrays of rows
-        Inputs between the edges of the columns that have a line so far, and what the lines add:
-        columns that go together share the way on, instead of each going all of it.
-    layers, parts, penalties : lists
-        One layer per team, the team's part in the prediction, and its penalty.
-    phi, gram, moment : lists of array
-        Features of the rows, and their weighted products with themselves and with the response.
     """
 
     x: Array
     response: Array
     weights: Array
+    # inputs between the edges of the columns that have a line so far, and what the lines add:
+    # columns that go together share the way on, instead of each going all of it
     held: Array
     lines: Array
-    layers: list[FittedLayer]
-    parts: list[float]
-    penalties: list[float]
-    phi: list[Array]
-    gram: list[Array]
-    moment: list[Array]
+    layers: list[FittedLayer]  # one per team, as in all lists
+    parts: list[float]  # the team's part in the prediction
+    penalties: list[float]  # of the team
+    phi: list[Array]  # features of the rows
+    gram: list[Array]  # their weighted products with themselves
+    moment: list[Array]  # and with the response
 
     @classmethod
     def of(
@@ -286,11 +267,9 @@ class _Trial:
         return np.asarray(heavy @ errors / (heavy @ beyond))
 
     def mean_square(self, errors: Array) -> Array:
-        """That of each output."""
         return np.average(errors**2, axis=0, weights=self.probe.weights[self.tail])
 
     def loss(self, errors: Array) -> float:
-        """The mean square of all outputs."""
         return float(self.mean_square(errors).sum())
 
     def gains(self, errors: Array, others: Array, least: float) -> bool:

@@ -31,32 +31,20 @@ class Regression(NamedTuple):
 
 
 class MemberRows(NamedTuple):
-    """The rows that a member may see, with the best constant scores of these.
+    """The rows that a member may see, with the best constant scores of these."""
 
-    `rows` have means of the target in the place of codes, where there are any; `means` are those
-    for other rows.
-    """
-
-    rows: Block
+    rows: Block  # with means of the target in the place of codes, where there are any
     constant: Array
-    means: TargetMeans | None
+    means: TargetMeans | None  # those for other rows
     first: Regression
 
 
 @dataclass(frozen=True)
 class Task:
-    """What the steps of a fit share.
+    """What the steps of a fit share."""
 
-    Attributes
-    ----------
-    sample : Sample
-        With targets as the loss takes them.
-    fold : array of int
-        That of each row of the sample.
-    """
-
-    sample: Sample
-    fold: NDArray[np.intp]
+    sample: Sample  # with targets as the loss takes them
+    fold: NDArray[np.intp]  # of each row of the sample
     folds: Folds
     loss: Loss
     settings: FitSettings

@@ -135,7 +135,6 @@ class Trials:
         return kinds
 
     def losses(self, options: list[Choice]) -> Losses:
-        """The held-out error of each."""
         losses = dict.fromkeys(options, np.inf)
         forms = list(dict.fromkeys(choice.form for choice in options))
         starts: dict[type[Form], Learned] = {}

@@ -203,12 +203,10 @@ class ClassTally:
         self.weights = np.zeros(0)
 
     def add(self, y: Array, weights: Array) -> None:
-        """Count rows."""
         values, codes = np.unique(y, return_inverse=True)
         self._count(values, np.bincount(codes.ravel(), weights=weights, minlength=len(values)))
 
     def merge(self, other: ClassTally) -> None:
-        """Add what another tally has counted."""
         if len(other.classes):
             self._count(other.classes, other.weights)
 
@@ -221,10 +219,7 @@ class ClassTally:
                 self.weights[np.searchsorted(every, names)] += weight
 
     def class_weights(self, class_weight: Any) -> Array:
-        """What the weights of each class's rows are multiplied by.
-
-        An error where fewer than two classes are left.
-        """
+        """Factors of row weights, by class; an error where fewer than two classes are left."""
         if len(self.classes) < 2:
             raise ValueError(
                 "A classifier needs samples of at least 2 classes. Got one class: "

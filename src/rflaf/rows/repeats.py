@@ -16,10 +16,10 @@ _SEVERAL = 20  # values of a column that may tell rows apart
 def repeated_rows(x: Any, y: Array) -> NDArray[np.intp] | None:
     """For each row the number of the first that it repeats; None where no row repeats another.
 
-    Rows with the same inputs repeat one another where a column of measurements tells most rows
-    apart: then nobody will ask for these inputs again. Inputs that are combinations of a few levels
-    are meant to come again. Of such rows those with the same measured target are copies; rows of
-    one class are not, and in one fold they would leave the other classes to the others.
+    Where a column of measurements tells most rows apart, rows with the same inputs are copies.
+    Inputs that are combinations of a few levels are meant to come again: there only rows whose
+    measured target is the same, too, are copies. Rows of one class are not: all in one fold, they
+    would leave the other classes to the other folds.
     """
     x = x.tocsc().astype(np.float64) if sparse.issparse(x) else np.asarray(x, np.float64)
     if not len(y):

@@ -53,7 +53,6 @@ def fold_cuts(keys: Keys, shares: Sequence[float]) -> Keys:
 
 
 def fold_numbers(cuts: Keys, keys: Keys) -> NDArray[np.intp]:
-    """The fold of each key."""
     return np.searchsorted(cuts, keys, side="right")
 
 
@@ -102,10 +101,7 @@ class Sample:
 
 
 class SampleDraw:
-    """Keeps the rows with the smallest keys of those it is given, in their order.
-
-    No row with a key above `limit` is taken.
-    """
+    """Keeps the rows with the smallest keys, none of them above `limit`, in their order."""
 
     def __init__(
         self, size: int, seed: int, tally: Callable[[], Any] | None = None, limit: int = 2**64 - 1
@@ -120,7 +116,6 @@ class SampleDraw:
         self._limit = np.uint64(limit)
 
     def add(self, block: Any) -> None:
-        """Look at the rows of a block."""
         if self.tally is not None:
             self.tally.add(block.y, block.weights)
         stop = block.start + len(block.weights)
@@ -151,7 +146,6 @@ class SampleDraw:
         return piece
 
     def empty(self) -> SampleDraw:
-        """A draw of the same kind, still without rows."""
         return SampleDraw(self.size, self.seed, self._new_tally)
 
     def merge(self, other: SampleDraw) -> None:

@@ -95,7 +95,7 @@ class _Guest:
 class _OneBlasThread:
     """BLAS has one thread while any fit is inside; the last to leave restores its setting.
 
-    Who was interrupted on the way out and did not leave counts no longer once it is gone.
+    A guest that an interrupt kept from leaving no longer counts once it is garbage-collected.
     """
 
     def __init__(self) -> None:
@@ -128,11 +128,7 @@ class _OneBlasThread:
 
 
 def _take_control() -> None:
-    """Let any thread set the threads of BLAS.
-
-    threadpoolctl (3.8 does) leaves that to the thread which has done it first, and ignores what
-    others ask for.
-    """
+    """Let any thread set the threads of BLAS: threadpoolctl 3.8 obeys only the first that did."""
     for library in _blas().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)

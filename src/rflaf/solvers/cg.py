@@ -75,7 +75,7 @@ class Judge:
         return np.asarray(self.layer.forward(v) + system.intercept(v) - self.y)
 
     def change(self, system: System, direction: Float64) -> Float64:
-        """Of the errors, for a step of length one."""
+        """Of the errors, by a step of length one."""
         return np.asarray(self.layer.forward(direction) - system.mean @ direction)
 
     def loss(self, errors: Float64) -> Float64:

@@ -80,10 +80,7 @@ class Projected:
 
 
 def project(x: Any, w: Array, out: Array | None = None) -> Array:
-    """Z = X W for dense or sparse X or one in bins, into `out` where it is given.
-
-    Of inputs whose Z is known, it is that.
-    """
+    """Z = X W for any kind of X, into `out` where it is given; known Z is taken as it is."""
     if isinstance(x, Projected):
         if out is None:
             return x.z.copy()
@@ -115,7 +112,6 @@ class Projector:
         self._tables: Any = None
 
     def __call__(self, x: Any) -> Array:
-        """X W, n × M."""
         if isinstance(x, BinnedMatrix):
             if self._tables is None:
                 self._tables = x.tables(self.w)
@@ -204,10 +200,7 @@ class KeptBlocks:
         self._lock = threading.Lock()
 
     def get(self, number: int, size: int, make: Callable[[], Any]) -> Any:
-        """What `make` has made of the block with this number, or None where there is no room.
-
-        `size` says how many bytes it takes.
-        """
+        """What `make` gives for block `number`, of `size` bytes; None where there is no room."""
         with self._lock:
             if number not in self._found:
                 if size > self._room:

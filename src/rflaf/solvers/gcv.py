@@ -15,17 +15,13 @@ from rflaf.arrays import Array, Float64
 
 
 class Spectrum(NamedTuple):
-    """The second moments of features, and the targets along their eigenvectors.
-
-    `inside` has the mean square of the targets along each, summed over outputs; `outside` what no
-    feature reaches. `n_rows` counts the rows, `spent` the degrees of freedom of the intercept.
-    """
+    """The second moments of features, and the targets along their eigenvectors."""
 
     values: Float64
-    inside: Float64
-    outside: float
+    inside: Float64  # the targets' mean square along each, summed over outputs
+    outside: float  # what no feature reaches
     n_rows: float
-    spent: int
+    spent: int  # degrees of freedom of the intercept
 
 
 def spectrum_of_rows(phi: Float64, y: Float64, weights: Array, fit_intercept: bool) -> Spectrum:
@@ -83,10 +79,10 @@ def gcv_losses(spectrum: Spectrum, alphas: Array) -> Float64:
 
 
 def caution(degrees: float) -> float:
-    """What to multiply an error by that rests on few degrees of freedom: a bound of 95 %.
+    """A 95 % bound on the factor by which an error with few degrees of freedom is too small.
 
-    Where next to none are left over, the residual is small by chance alone now and then, and
-    of several candidates the luckiest would be taken.
+    Where next to none are left, the residual is sometimes small by chance alone, and the luckiest
+    of several candidates would be taken.
     """
     half = max(degrees, 0.1) / 2
     return float(half / max(special.gammaincinv(half, 0.05), 1e-30))

@@ -34,21 +34,12 @@ class Sums(NamedTuple):
 
 
 class Layer:
-    """sigma(X W) for rows, as a matrix to multiply with.
-
-    Parameters
-    ----------
-    sigma : Table or Direct
-    w : array, d × M
-    parts : list of RowPart
-        One behind the other.
-    """
+    """sigma(X W) for the rows of `parts`, one behind the other, as a matrix to multiply with."""
 
     def __init__(self, sigma: fused.Sigma, w: Array, parts: list[RowPart]) -> None:
         self.sigma, self.w, self.parts = sigma, w, parts
 
     def sums(self) -> Sums:
-        """The sums over all rows."""
         total = None
         for part in self.parts:
             total = add_results(total, part.reduce(SumMoments(self._strips(part))))
@@ -57,7 +48,6 @@ class Layer:
         return total.sums()
 
     def targets(self) -> tuple[Array, Array]:
-        """The targets of all rows and their weights."""
         found = [block for part in self.parts for block in part.reduce(collect_targets)]
         return np.concatenate([y for y, _ in found]), np.concatenate([w for _, w in found])
 
@@ -132,7 +122,6 @@ class Strips:
         return np.asarray(total)
 
     def features(self, x: Any, out: Array | None) -> Array:
-        """sigma(x w), into `out` where it is given."""
         z = project(x, self.w)
         return fused.apply(self.sigma, z, out=z if out is None else out)
 

@@ -162,7 +162,7 @@ class _Model:
         self.honest: Float64 | None = None
         if self.stalls:  # the last fit goes as far as that which rows held out have ended
             self.honest, fine = self.v, max(self.left[alpha], fine)
-        # Far from no weights the curvature there is soon a poor one. For one output it serves as
+        # The curvature at zero weights is a poor one far from them. For one output it serves as
         # long as passes are cheap; for several it does not.
         elif self.loss.outputs > 1:
             if not self.tried:

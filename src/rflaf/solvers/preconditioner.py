@@ -43,7 +43,6 @@ class SampledRows:
         self.factor = factorise(self.gram.copy(), self.mu)
 
     def __call__(self, r: Float64) -> Float64:
-        """(B'B + mu)^-1 r."""
         n = len(self.rows)
         step = max(1, (1 << 22) // self.rows.shape[1])
         parts = [slice(k, min(k + step, n)) for k in range(0, n, step)]

@@ -17,17 +17,9 @@ from rflaf.solvers.features import as_array
 
 
 def screened(x: Any, y: Array, weights: Array) -> Float64 | None:
-    """The share of the targets' variance that each input tells of, alone or with another one.
+    """The share of the targets' variance that each input explains, alone or with another one.
 
-    Parameters
-    ----------
-    x : array or sparse matrix, n × d
-    y : array, n × C
-    weights : array of n
-
-    Returns
-    -------
-    array of d, or None where no input stands out from chance.
+    None where no input stands out from chance.
     """
     n, d = x.shape
     if n < rules.SCREENED_LEAST or not 1 < d <= rules.SCREENED_INPUTS:

@@ -36,7 +36,7 @@ from rflaf.solvers.linalg import factorise, solve_factored
 
 
 class Size(NamedTuple):
-    """Of a sketch."""
+    """The size of a sketch."""
 
     features: int
     fit_rows: int
@@ -80,8 +80,6 @@ class Problem:
 
 
 class Sampler:
-    """Draws sketches."""
-
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
         x, self.y, self.weights = problem.rows[1:4]
         self.x = x.tocsr() if sparse.issparse(x) else x

@@ -161,10 +161,7 @@ def start_on_few_rows(problem: Problem, basis: Any, kind: Kind, settings: LearnS
 
 
 def _distinct_rows(x: Any, y: Float64, weights: Array) -> tuple[Array, Float64, Float64]:
-    """Rows that differ, with the sums of their weights.
-
-    So that a row of weight 2 is the same as two rows, and the unit of weights does not matter.
-    """
+    """Distinct rows, total weights: neither copies of a row nor the unit of weights matter."""
     used = weights > 0
     x = as_array(x[used])
     both, place = np.unique(np.hstack([x, y[used]]), axis=0, return_inverse=True)
@@ -224,10 +221,7 @@ def turn_metric(
 
 
 def _gradient_products(sketch: Sketch, basis: Any, state: Learned, fit_intercept: bool) -> Float64:
-    """E[grad f grad f'] for the ridge solution f of a sketch, summed over outputs.
-
-    Its diagonal alone, where the metric is one.
-    """
+    """E[grad f grad f'] summed over outputs, for a sketch's ridge solution f; or its diagonal."""
     dtype = sketch.projection.dtype
     sigma = compiled(basis, state.coefficients)
     w = apply_metric(state.metric, sketch.projection).astype(dtype)
