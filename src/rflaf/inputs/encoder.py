@@ -135,7 +135,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         return self.encode(inputs)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> Array:
-        """Set all fitted attributes; the fit's rows as `fit_transform` gives them."""
+        """Set all fitted attributes; return the rows as `fit_transform` does."""
         if sparse.issparse(X):
             raise TypeError("ColumnEncoder takes frames and dense arrays. Got a sparse matrix.")
         found = ColumnEncoder(self.categorical_features)  # nothing is set on self before the end
@@ -328,7 +328,6 @@ def _coded(parts: Sequence[Part]) -> Coded | None:
 
 
 def _encoded(parts: Sequence[Part], inputs: Any) -> Array:
-    """What the parts make of `inputs`."""
     if isinstance(inputs, np.ndarray):
         part = cast(NumberPart, parts[0])
         whole = len(part.at) == inputs.shape[1]

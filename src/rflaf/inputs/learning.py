@@ -78,10 +78,7 @@ def learn_numbers(
 
 
 def date_parts(columns: list[Column], at: list[int]) -> tuple[list[DatePart], list[str]]:
-    """A part for each column of dates; those after the first also have their distance to it.
-
-    Beside them, notes on dates that could be read in several ways.
-    """
+    """Parts of date columns, later ones with the days to the first; notes on ambiguous dates."""
     found: list[DatePart] = []
     first_times: Array = np.zeros(0)
     said = []
@@ -117,11 +114,7 @@ def _varies(times: Array, circle: str) -> bool:
 
 
 def level_part(column: int, values: Column, one_hot_levels: int, codes: bool) -> Part:
-    """A part for a category: one-hot columns.
-
-    With `codes`, it is the codes of levels where more than `one_hot_levels` of them are not rare,
-    or so many that most would be rare.
-    """
+    """One-hot columns for a category; with `codes`, level codes where levels are many or rare."""
     given, names = as_levels(values)
     given = np.where(given < 0, len(names), given)  # missing is a level of its own
     counts = np.bincount(given, minlength=len(names) + 1)

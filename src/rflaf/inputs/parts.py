@@ -57,7 +57,6 @@ class NumberPart:
         return np.hstack([x, flags]) if flags.shape[1] else x
 
     def export(self, graph: Any, x: str) -> str:
-        """The same as part of a graph."""
         graph.refuse_infinite(x)
         missing = graph.add("IsNaN", x)
         filled = graph.add("Where", missing, self.medians.astype(np.float64), x)
@@ -86,7 +85,6 @@ class LevelPart:
 
     @property
     def known(self) -> list[str]:
-        """All levels of the fit."""
         return [*self.levels, *self.rare]
 
     @property
@@ -102,17 +100,13 @@ class LevelPart:
 
 @dataclass(frozen=True)
 class CodePart:
-    """A category of many levels: the code of each row's level, as a float.
-
-    Codes are 0, 1, … in the order of `levels`; missing and unknown levels have the next two.
-    """
+    """A category of many levels as floats 0, 1, …; missing and unknown levels have the next two."""
 
     column: int
     levels: list[str]
 
     @property
     def known(self) -> list[str]:
-        """All levels of the fit."""
         return self.levels
 
     @property
@@ -121,7 +115,6 @@ class CodePart:
 
     @property
     def size(self) -> int:
-        """The number of codes."""
         return len(self.levels) + 2
 
     def names(self, names: Sequence[str]) -> list[str]:

@@ -51,10 +51,7 @@ class TextPart:
 
 
 def text_part(column: int, values: Column, many: bool) -> TextPart:
-    """The directions in which the texts of a column spread most, few or `many`.
-
-    They are learned from the different texts in alphabetical order, whatever rows they are in.
-    """
+    """The main directions, few or `many`, of a column's distinct texts, in alphabetical order."""
     from sklearn.utils.extmath import randomized_svd
 
     codes, texts = as_levels(values)

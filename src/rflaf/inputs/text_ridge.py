@@ -21,9 +21,9 @@ _SMALLEST = 1e-300  # unit of targets
 
 @dataclass(frozen=True)
 class TextRidge:
-    """Predictions of C targets, in place of the K numbers of a column of text, and the first few.
+    """Predictions of C targets in place of a text's K numbers, of which the first few stay.
 
-    Where a text does not help, predictions are the mean, and nothing is beside them.
+    If the text does not help, predictions are the mean, and no number stays.
     """
 
     columns: NDArray[np.intp]  # of x, which hold the K numbers
@@ -45,7 +45,7 @@ class TextRidge:
 
     @property
     def beside(self) -> NDArray[np.intp]:
-        """The columns of x that stay."""
+        """The numbers that stay, as columns of x."""
         return self.columns[: _BESIDE * bool(self.weights[:-1].any())]
 
     @property
@@ -55,7 +55,7 @@ class TextRidge:
         return np.concatenate([made, self.beside])
 
     def export(self, graph: Any, x: str) -> str:
-        """The same as part of a graph, for rows that had no part in the regression."""
+        """The same for new rows, as part of a graph."""
         product = graph.add("MatMul", graph.columns(x, self.columns), self.weights[:-1])
         found = graph.add("Add", product, self.weights[-1])
         found = graph.add("Min", graph.add("Max", found, self.ends[0]), self.ends[1])
@@ -108,10 +108,7 @@ def learn_text(
 def _cross_fitted(
     x: Array, targets: Array, weights: Array, fold: Array
 ) -> tuple[Array, list[Array], Array] | None:
-    """Weights of all rows and of all but each fold, and predictions by the latter; None: no gain.
-
-    All is about 0, and folds are 0, 1 and so on.
-    """
+    """Weights of all rows and of all but each fold, and the latter's predictions; None: no gain."""
     parts = [fold == k for k in range(int(fold.max()) + 1)]
     sums = [_RidgeSums.of(x[own], targets[own], weights[own]) for own in parts]
     without = [_solutions(_total(sums[:k] + sums[k + 1 :])) for k in range(len(sums))]
