@@ -53,5 +53,5 @@ def spline_gradients(
 
 
 def _products(x: Array, pieces: Float64, c: Array) -> int:
-    """Per row."""
+    """Products per row."""
     return int(x.shape[1] * pieces.shape[0] * c.shape[2])

@@ -113,7 +113,6 @@ class _Tape(Operators):
         return node.name
 
     def call(self, name: str, module: nn.Module, x: str) -> str:
-        """A module of its own, applied to x."""
         self.root.add_module(name, module)
         return self.named(self.graph.call_module(name, (self.nodes[x],)))
 

@@ -33,8 +33,6 @@ class KANLayer(nn.Module):
     cells, the c_jik of all edges into j would move together, and so j, by the rate times their
     number, past the end of the next layer's grid. The scales differ in size and sign, and keep the
     edges apart.
-
-    The splines are of degree 3 at most; `generator` draws the parameters.
     """
 
     def __init__(

@@ -58,17 +58,12 @@ def basis_name(basis: Basis) -> str:
 
 @lru_cache(maxsize=256)
 def named_basis(name: str) -> Basis:
-    """The basis of a string made by `basis_name`."""
     return json.loads(name, object_hook=_as_basis)
 
 
 @lru_cache(maxsize=256)
 def layout_of(name: str) -> Layout | CellLayout | None:
-    """The layout of a basis, or None where no table serves.
-
-    It has the fewest of `_PARTS` that give every function to `DEFAULT_TOL`; six to the spacing do
-    for Gaussians and splines.
-    """
+    """The layout with the fewest `_PARTS` that reach `DEFAULT_TOL`; None if no table serves."""
     basis = named_basis(name)
     if basis.tail == "direct":
         return None

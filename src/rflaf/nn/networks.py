@@ -57,7 +57,6 @@ class FixedActivation(nn.Module):
         return self.FUNCTIONS[self.name](z + self.phase if self.phase else z)
 
     def extra_repr(self) -> str:
-        """For `repr`."""
         return self.name
 
 
@@ -121,7 +120,6 @@ class TwoLayerNetwork(nn.Module):
         return self.readout(self.project(x))
 
     def extra_repr(self) -> str:
-        """For `repr`."""
         d, m = self.W.shape
         outputs = self.V.shape[1] if self.V.ndim == 2 else None
         return f"n_inputs={d}, n_components={m}, n_outputs={outputs}, frozen={self.frozen}"

@@ -94,7 +94,6 @@ def _as(gradient: Float64, like: Tensor) -> Tensor:
 
 @lru_cache(maxsize=64)
 def table_map(name: str) -> TableMap:
-    """The map of a basis by its name."""
     layout = layout_of(name)
     assert layout is not None, name
     cubics, slopes = cubics_of(name)
@@ -111,7 +110,6 @@ def table_map(name: str) -> TableMap:
 
 @lru_cache(maxsize=64)
 def _tensors(maps: TableMap, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The matrix, and the frame of tables, in a precision and on a device."""
     number = np.float32 if dtype == torch.float32 else np.float64
     frame = tables_frame(maps.low, maps.cell, maps.n_cells, maps.straight, number)
     with torch.inference_mode(False):  # a cached tensor must not belong to one mode

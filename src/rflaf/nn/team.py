@@ -90,7 +90,7 @@ def address(array: Any) -> int:
 
 
 def _kind(argument: Any) -> Any:
-    """Whether it is an array, and of which kind; and whether its address comes with the call."""
+    """Its kind: dtype, dimensions, and whether its address comes with the call, for arrays."""
     if isinstance(argument, Part):
         return argument.dtype, len(argument.shape), True
     if isinstance(argument, Constant):
@@ -116,10 +116,10 @@ def _words(argument: Any) -> list[Any]:
 
 
 def _starter() -> Callable[..., None] | None:
-    """GOMP_parallel(function, data, threads, flags), which GCC's programs start threads with.
+    """GOMP_parallel(function, data, threads, flags) of PyTorch's own OpenMP library.
 
-    libgomp has it, and LLVM's and Intel's libraries on Linux. A symbol that is sought in PyTorch's
-    library is found in those that this was linked with, and so is PyTorch's own.
+    libgomp has it, and so have LLVM's and Intel's libraries on Linux. Asked for a symbol, PyTorch's
+    library also looks into those it is linked with.
     """
     if not _team:
         _team.append(_find_starter())
