@@ -35,10 +35,7 @@ class BadArchive(ValueError):
 
 
 def stored(data: bytes, renamed: Mapping[str, tuple[str, str]] | None = None) -> bytes:
-    """The zip with nothing compressed, and its description without blanks.
-
-    `renamed` has modules and names in place of types' full names.
-    """
+    """The zip uncompressed, its description without blanks and with types `renamed`."""
     buffer = BytesIO()
     with ZipFile(BytesIO(data)) as given, ZipFile(buffer, "w") as plain:
         for entry in given.infolist():

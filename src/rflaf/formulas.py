@@ -52,18 +52,10 @@ LIBRARY: dict[str, Named] = {
 
 @dataclass(frozen=True)
 class Formula:
-    """a f(b z + c) + d, and how close it comes.
+    """a f(b z + c) + d, where f is `LIBRARY[name]`.
 
-    Attributes
-    ----------
-    name : str
-        The function f, a key of `rflaf.formulas.LIBRARY`.
-    a, b, c, d : float
-        Scales and shifts.
-    r2 : float
-        R² on the points of the fit.
-    n_parameters : int
-        How many of a, b, c, d were fitted; the others are 1 or 0.
+    `r2` is R² on the points of the fit. Of a, b, c, d, `n_parameters` were fitted; the others are 1
+    or 0.
     """
 
     name: str

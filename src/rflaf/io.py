@@ -259,7 +259,7 @@ _HINT = "A basis, form or loss of your own is accepted if its class is in 'trust
 
 
 def _named(trusted: Iterable[type]) -> dict[str, type]:
-    """Types of users by their names in files."""
+    """Users' types by their names in files."""
     if not isinstance(trusted, Iterable):
         raise TypeError(f"'trusted' must be a list of types. Got {trusted!r}.")
     named: dict[str, type] = {}

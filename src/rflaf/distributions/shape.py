@@ -153,7 +153,7 @@ class ErrorShape:
 
     @property
     def _unit(self) -> float:
-        """Squares of very large or small errors are lost without it."""
+        """A unit for errors: squares of very large or small ones would be lost."""
         largest = float(np.abs(self.values).max())
         return largest if largest > 0 else 1.0
 
@@ -164,7 +164,7 @@ class ErrorShape:
         return k, width[k], rise[k], (rise / width)[k], self.slopes[k], self.slopes[k + 1]
 
     def _edges(self) -> Array:
-        """Between which h φ is smooth."""
+        """Points between which h φ is smooth."""
         out = np.array([0.5, 1, 2, 4, 8])
         low, high = self.z[0] - out[::-1], self.z[-1] + out
         return np.concatenate([[-_FAR], low[low > -_FAR], self.z, high[high < _FAR], [_FAR]])

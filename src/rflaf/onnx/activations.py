@@ -14,10 +14,7 @@ from rflaf.onnx.graph import Graph
 
 
 def add_activation(graph: Graph, activation: Activation, z: str) -> str:
-    """sigma(z), as the compiled activation gives it: the same table, or the same formula.
-
-    z must be finite, or infinite where a formula allows it; `models` sees to that.
-    """
+    """sigma(z) as the compiled activation gives it; z is finite, or the formula allows infinity."""
     basis, sigma = activation.basis, activation.table()
     if isinstance(sigma, Table):
         return _add_table(graph, sigma, z)

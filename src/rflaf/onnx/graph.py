@@ -54,7 +54,6 @@ class Graph(Operators):
         self._outputs.append(_describe(name, dtype, shape))
 
     def model(self, producer: str, version: str) -> ModelProto:
-        """The whole, with the inputs and outputs that it was given."""
         self._check_names()
         ends = self._inputs, self._outputs
         graph = helper.make_graph(self._nodes, producer, *ends, self._constants)
