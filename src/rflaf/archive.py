@@ -122,11 +122,10 @@ def _check_array(name: str, content: bytes) -> None:
 class _Survey:
     """What a description contains.
 
-    skops builds an object with a number once, and whoever has the same number is given it. Its
-    audit then visits it as often as it is met, so that twenty lists of ten times the one before
-    would take for ever. `save` writes every object out wherever it occurs. Hence this rule: what
-    has one number has as many objects inside, wherever it occurs. Then nothing contains itself,
-    and the audit visits no more objects than the description has.
+    skops builds one object per number (`__id__`), but its audit visits the object wherever the
+    number occurs: twenty nested lists, each ten times the one before, would take for ever. `save`
+    writes every object out wherever it occurs. Hence this rule: equal numbers have equally many
+    objects inside. Then nothing contains itself, and the audit visits no more than is written.
     """
 
     def __init__(self, sizes: dict[str, int]) -> None:

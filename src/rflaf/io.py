@@ -281,8 +281,8 @@ def _foreign(types: list[str], given: dict[str, type]) -> list[str]:
 def _built(skops: Any, data: bytes, own: dict[str, type]) -> Any:
     """What a checked archive describes.
 
-    skops imports types by name. For `own` that would be whatever now has the name, if anything: a
-    module for the moment has the types themselves.
+    skops imports types by name, which for `own` finds whatever now has that name, if anything. So a
+    temporary module holds the types themselves.
     """
     if not own:
         return skops.loads(data, trusted=sorted(TRUSTED))
@@ -300,7 +300,7 @@ def _built(skops: Any, data: bytes, own: dict[str, type]) -> Any:
 
 
 def _signed(data: bytes) -> bytes:
-    """The zip file with the comment; a zip ends with its comment's length, and the comment."""
+    """The zip file with its comment; a zip ends with the comment's length and the comment."""
     body = data[:-2]
     digest = hashlib.sha256(body).hexdigest()
     comment = _MARK + f" format={_FORMAT} version={__version__} sha256={digest}".encode()

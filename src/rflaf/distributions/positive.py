@@ -22,13 +22,7 @@ _MOST_COUNTS = 10_000  # that are added up one by one
 
 @dataclass(frozen=True, repr=False)
 class Positive(Distribution):
-    """A family determined by mean and standard deviation.
-
-    Attributes
-    ----------
-    prediction, deviation : array of n
-        The mean and the standard deviation of each row.
-    """
+    """A family given by the mean (`prediction`) and standard deviation (`deviation`) of n rows."""
 
     prediction: Array
     deviation: Array

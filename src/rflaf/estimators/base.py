@@ -46,8 +46,8 @@ _AS_THEY_ARE = (
 _PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
 _FAR_SHARE = 0.05  # of rows far outside the fit's that a warning is given for
 _FEW_NUMBERS = 1024  # in rows that are predicted at once, without further checks
-# What a first call of partial_fit wants, for what is learned in it alone; with fewer than the
-# first number there is a warning.
+# Rows of a first call of partial_fit, on which activation, metric and standardisation depend alone:
+# with fewer than the first number there is a warning, which recommends the second.
 _TOO_FEW, _ROWS_TO_BEGIN = 100, 1000
 
 

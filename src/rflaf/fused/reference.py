@@ -168,7 +168,7 @@ def binned_matrix(bins: Bins, x: Array, plain: Array) -> Float64:
     return np.column_stack([plain, (np.column_stack(found) - bins.mean) / bins.scale])
 
 
-# ---- gradients ----------------------------------------------------------------------------------
+# ---- tables per channel -------------------------------------------------------------------------
 
 
 def locate(tables: Tables, z: Array) -> tuple[Array, Float64]:

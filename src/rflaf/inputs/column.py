@@ -83,7 +83,6 @@ def is_id_name(name: str) -> bool:
 
 
 def columns_of(X: Any) -> list[Column]:
-    """The columns of a frame, or of an array with two dimensions."""
     frame = as_frame(X)
     if frame is not None:
         return [_of_series(series) for series in frame.iter_columns()]

@@ -53,7 +53,6 @@ def column_kind(values: Any) -> str:
 
 
 def kind_of(column: Column) -> str:
-    """The kind of a column that has been read."""
     if column.other:
         return "other"
     if column.times is not None:

@@ -67,7 +67,6 @@ class NumberPart:
 
 
 def columns_with_missing(x: Array) -> Array:
-    """The columns of a matrix that have NaN somewhere."""
     with np.errstate(over="ignore", invalid="ignore"):
         likely = np.flatnonzero(np.isnan(x.sum(axis=0)))  # one pass, and no matrix of flags
     return likely[np.isnan(x[:, likely]).any(axis=0)]

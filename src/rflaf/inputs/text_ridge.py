@@ -28,8 +28,8 @@ class TextRidge:
 
     columns: NDArray[np.intp]  # of x, which hold the K numbers
     weights: Array  # (K + 1) × C, for rows that had no part in the regression; intercepts are last
-    # 2 × C, the least and the largest prediction for rows of other folds. None goes beyond: rows
-    # that were learned from would, and models know nothing there.
+    # 2 × C, the least and the largest out-of-fold prediction, to which all are clipped: on rows it
+    # learned from, the ridge goes beyond them, where models have seen nothing.
     ends: Array
     # for rows that had a part: the weights without the rows of their own fold, by fold
     of_fold: dict[int, Array] = field(default_factory=dict)

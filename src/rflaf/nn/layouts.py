@@ -17,8 +17,8 @@ from rflaf.arrays import Float64
 from rflaf.bases import LEARNABLE_BASES, Basis, Continued
 from rflaf.fused import DEFAULT_TOL, Direct, Layout, Sigma, Table, basis_layout, table_frame
 
-# Cells to a basis's spacing, as few as will do. Splines would do with one, but the elements of a
-# batch that fall into one cell wait for one another in the adjoint.
+# Cells per spacing of a basis; the fewest that suffice are taken, six for Gaussians and splines.
+# Splines would do with one, but elements of a batch in one cell wait for each other in the adjoint.
 _PARTS = (6, 12, 24, 48, 96, 192, 384, 512)
 _types: dict[str, type[Basis]] = {
     kind.__name__: kind for kind in (*LEARNABLE_BASES.values(), Continued) if isinstance(kind, type)

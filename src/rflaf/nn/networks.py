@@ -61,10 +61,7 @@ class FixedActivation(nn.Module):
 
 
 class TwoLayerNetwork(nn.Module):
-    """sigma(X W) V without an intercept; the four networks below differ in sigma and W alone.
-
-    `activation` is sigma, and `generator` draws W and V.
-    """
+    """sigma(X W) V without an intercept; the networks below differ only in sigma and frozen W."""
 
     frozen: ClassVar[bool]
     W: Tensor
@@ -100,10 +97,7 @@ class TwoLayerNetwork(nn.Module):
         return self.scaled(x) @ self.W
 
     def readout(self, z: Tensor, rows: Tensor | None = None) -> Tensor:
-        """sigma(Z) V, if `rows` is given, of those of Z.
-
-        Where W is frozen, training may start here, from Z computed once.
-        """
+        """sigma(Z) V, of `rows` of Z if given; with W frozen, training may start from Z itself."""
         sigma = self.activation
         if isinstance(sigma, LearnableActivation) and sigma.is_plain():
             return readout(z, sigma.coefficients, self.V, sigma.basis_name, rows)

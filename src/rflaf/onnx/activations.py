@@ -34,9 +34,9 @@ def add_activation(graph: Graph, activation: Activation, z: str) -> str:
 def _add_table(graph: Graph, table: Table, z: str) -> str:
     """The cubic of the cell that z lies in.
 
-    Its place in the cell is measured from the cell's lower end as it is in the graph's precision:
-    the difference of two close numbers is exact, where that of two positions would not be. The
-    cubics are shifted by what rounding the ends has moved them.
+    Its place there is z minus the cell's lower end, as rounded to the graph's precision. This
+    difference of two close numbers is exact; that of two positions would not be. The cubics are
+    shifted by the rounding errors of the ends.
     """
     real, layout = graph.dtype.type, table.layout
     exact = layout.low + layout.cell * np.arange(layout.n_cells + 1)

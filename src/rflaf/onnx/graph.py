@@ -24,7 +24,7 @@ class Graph(Operators):
     """Nodes and constants.
 
     The input, the outputs, and the work on the n × M features are in `dtype`, float32 or float64.
-    What is n × d or n × C, and so costs little, is float64 in either.
+    Arrays of n × d or n × C cost little, and are always float64.
     """
 
     def __init__(self, dtype: Any) -> None:
