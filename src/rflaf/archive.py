@@ -66,7 +66,7 @@ class Contents(NamedTuple):
 
 
 def check_archive(data: bytes) -> Contents:
-    """What the description has; an error if it is not to be read."""
+    """The types in the description; raises if the file is not of the form that `save` writes."""
     sizes = _check_entries(data)
     if DESCRIPTION not in sizes:
         raise BadArchive(f"it has no {DESCRIPTION}")
@@ -131,7 +131,7 @@ class _Survey:
     def __init__(self, sizes: dict[str, int]) -> None:
         self.types: set[str] = set()
         self.called: set[str] = set()
-        self.named = 0  # bytes of entries, as often as they are read
+        self.named = 0  # bytes of entries, counted each time they are read
         self._sizes = sizes
         self._nodes = 0
         self._inside: dict[int, int] = {}

@@ -14,7 +14,7 @@ from rflaf.arrays import Array
 
 _POINTS = 200
 _REFINED = 16  # formulas that are refined after a search on a coarse grid of b and c
-_ALIKE = 0.003  # errors below this share of the curve's spread are no reason for a parameter more
+_ALIKE = 0.003  # errors below this share of the curve's spread justify no further parameter
 _PRICE = 0.2  # of a parameter: it must lower the error by about so much
 
 
@@ -36,7 +36,7 @@ LIBRARY: dict[str, Named] = {
     "fourth power": Named("({})⁴", lambda u: u**4, scaled=False, mirrored=False),
     "absolute value": Named("|{}|", np.abs, scaled=False, mirrored=False),
     "ReLU": Named("relu({})", lambda u: np.maximum(u, 0), scaled=False),
-    # with the slope that PyTorch has
+    # with the default slope of PyTorch
     "leaky ReLU": Named("leaky_relu({})", lambda u: np.maximum(u, 0.01 * u), scaled=False),
     "softplus": Named("softplus({})", lambda u: np.logaddexp(u, 0)),
     "SiLU": Named("silu({})", lambda u: u * expit(u)),

@@ -111,7 +111,7 @@ class CountDistribution(Positive):
 
     @property
     def _known(self) -> Any:
-        # nearer to the mean than this, a variance cannot be told from it
+        # a variance closer to the mean than this is numerically equal to it
         share = np.minimum(self.prediction / self.std**2, 1 - 1e-9)
         return stats.nbinom(self.prediction * share / (1 - share), share)
 

@@ -56,12 +56,12 @@ class ErrorShape:
         std = float(np.sqrt(share @ (r - middle) ** 2))
         if not std > 0:
             return cls.normal(0.0).moved(middle)
-        count = 1 / float(share @ share)  # rows of equal weight that would tell as much
+        count = 1 / float(share @ share)  # effective number of rows
         end = float(np.clip(-ndtri(min(rules.TAIL_ERRORS / count, 0.5)), 1.0, rules.LAST_KNOT))
         z = np.linspace(-end, end, 2 * max(round(end / rules.KNOT_STEP), 1) + 1)
         level = np.cumsum(share) - share / 2
         found = np.interp(ndtr(z), level, r)
-        # a part of a normal distribution, so that equal errors are no jump
+        # mixed with a normal distribution, so that equal errors make no jump
         part = rules.NORMAL_PART
         values = (1 - part) * found + part * (middle + std * z)
         secants = np.diff(values) / np.diff(z)

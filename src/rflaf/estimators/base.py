@@ -35,7 +35,7 @@ from rflaf.rows.sample import check_heaviest
 from rflaf.runtime.callers import warn
 from rflaf.solvers import Learned
 
-# Parameters that a fit takes as they are
+# Parameters that a fit takes unchanged
 _AS_THEY_ARE = (
     *("metric", "solver", "fit_intercept", "validation_fraction", "max_iter", "tol"),
     *("l1", "smoothness", "projection", "max_bytes", "n_jobs", "verbose", "effort", "time_limit"),
@@ -44,8 +44,8 @@ _AS_THEY_ARE = (
 
 
 _PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
-_FAR_SHARE = 0.05  # of rows far outside the fit's that a warning is given for
-_FEW_NUMBERS = 1024  # in rows that are predicted at once, without further checks
+_FAR_SHARE = 0.05  # of rows far outside the training range: a warning is given
+_FEW_NUMBERS = 1024  # in a small X, which is predicted without further checks
 # Rows of a first call of partial_fit, on which activation, metric and standardisation depend alone:
 # with fewer than the first number there is a warning, which recommends the second.
 _TOO_FEW, _ROWS_TO_BEGIN = 100, 1000
@@ -121,7 +121,7 @@ class BaseRFLAF(InspectionMixin):
         return self
 
     def _more_rows(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Any:
-        """What `partial_fit` does: the first call is a fit that keeps sums, others add to them."""
+        """`partial_fit`: the first call is a fit that keeps sums, later ones add to them."""
         if isinstance(X, Source):
             raise TypeError("partial_fit takes arrays. Got a source, which 'fit' reads in blocks.")
         if self.time_limit is not None:

@@ -175,7 +175,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, n × C."""
-        scores = self._scores(X)  # it says so where nothing is fitted
+        scores = self._scores(X)  # raises if nothing is fitted
         return self.loss_.probabilities(scores)
 
     def predict_log_proba(self, X: Any) -> Array:

@@ -24,7 +24,7 @@ from rflaf.runtime.callers import warn
 from rflaf.runtime.threads import use_threads
 from rflaf.solvers.features import as_array
 
-_LEAST_COVERAGE = 0.8  # of the grid; with less the activation says little about the rows
+_LEAST_COVERAGE = 0.8  # of Z inside the grid; with less, the activation tells little about the rows
 
 
 def warn_of_coverage(share: float, basis: Basis) -> None:
@@ -200,7 +200,7 @@ class InspectionMixin(BaseEstimator):
             others = self._dense_inputs(background)
         values, base = [], self._block_scores(others).mean(axis=0)
         for x in self._input_blocks(X):
-            wanted = self._block_scores(x) - base  # as predictions have it, with all of BLAS
+            wanted = self._block_scores(x) - base  # outside `use_threads`: rounds as predictions
             given = as_array(x), others, wanted, self._origin, self.n_features_in_
             with use_threads(self.n_jobs):
                 values.append(attribution.attributions(self.members_, self.outside_, *given))

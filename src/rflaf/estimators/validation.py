@@ -39,12 +39,12 @@ from rflaf.rows.sample import Keys, fold_keys
 from rflaf.runtime.callers import warn
 
 FLOATS = [np.float64, np.float32]
-_READ_AT_ONCE = 1 << 28  # bytes of a memmap that is an array like any other
-_REPEATED = 0.1  # of the rows repeat others: a warning is given
+_READ_AT_ONCE = 1 << 28  # bytes up to which a memmap is read at once
+_REPEATED = 0.1  # share of duplicate rows from which on a warning is given
 
 
 def is_streamed(X: Any) -> bool:
-    """Whether rows are read in blocks; not small memmaps, as which joblib passes usual arrays."""
+    """Whether rows are read in blocks. Small memmaps are not: joblib passes arrays as these."""
     return isinstance(X, Source) or (isinstance(X, np.memmap) and X.nbytes > _READ_AT_ONCE)
 
 

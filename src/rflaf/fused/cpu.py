@@ -28,7 +28,7 @@ from rflaf.fused.table import Array, Direct, Float64, Sigma, Table
 from rflaf.runtime.threads import parallel
 
 _CHUNK = 1 << 15  # elements: about 20 microseconds of work, and a block that fits the cache
-_LONG_ROW = 64  # rows at least so long are worth a kernel's attention each
+_LONG_ROW = 64  # columns from which on the kernel takes row by row
 _DIRECT_CHUNK = 1 << 16  # larger, because NumPy's calls cost more than a kernel's
 _SPREAD_CHUNK = 3 << 15  # larger, because each has sums of its own,
 _MAX_SPREAD_CHUNKS = 64  # and no more of them than this

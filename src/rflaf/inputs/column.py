@@ -77,7 +77,7 @@ def is_plain(X: Any) -> bool:
 
 
 def is_id_name(name: str) -> bool:
-    """Whether a column of this name is likely to number its rows."""
+    """Whether a column of this name is likely to identify its rows."""
     words = re.sub(r"([a-z])I[dD]$", r"\1_id", name.strip())
     return bool(_ID_NAME.fullmatch(words.lower()))
 

@@ -19,7 +19,7 @@ _TIME = r"(\d{1,2}):([0-5]\d)(?::([0-5]\d)(?:\.(\d+))?)?"
 _CLOCK = rf"(?:[T ]\s*{_TIME}\s*([AaPp][Mm])?\s*({_SHIFT})?)?\s*"
 _YEAR_FIRST = re.compile(r"\s*(\d{4})([-/.])(\d{1,2})\2(\d{1,2})" + _CLOCK, re.ASCII)
 _YEAR_LAST = re.compile(r"\s*(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})" + _CLOCK, re.ASCII)
-# What NumPy reads as we do, and fast. It applies offsets, so there must be none.
+# Forms that NumPy reads as we do, but faster; without offsets, which it would apply.
 _PLAIN = re.compile(r"(?!0000)\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?", re.ASCII)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _DAY = 86_400_000_000  # microseconds, which are exact
@@ -62,7 +62,7 @@ def _meanings(form: str, fields: tuple[str, str, str]) -> dict[str, int]:
 
 
 def learn_orders(texts: Sequence[str]) -> tuple[dict[str, str], str, list[str]] | None:
-    """How some texts write their dates; None where one of them is no date.
+    """How texts write their dates; None if one of them is no date.
 
     The order of day, month and year of a form (separator and digits of the year) is one in which
     each of its texts has a day. If several are left, the month comes first after slashes, and the

@@ -28,7 +28,7 @@ from rflaf.inputs.target_means import Coded, inner_folds, learn_means
 from rflaf.inputs.text import TextPart
 from rflaf.inputs.unknown import UnknownLevels
 
-_MOST_CLASSES = 20  # whole numbers of more values are numbers, if nobody says otherwise
+_MOST_CLASSES = 20  # integers with more values are no classes, if target_type is "auto"
 CATEGORICAL = [StrOptions({"from_dtype"}), "array-like", None]
 
 
@@ -243,7 +243,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         return x if self.means_ is None else self.means_(x)
 
     def export(self, graph: Any, x: str) -> str:
-        """What becomes of a matrix of numbers, as part of a graph."""
+        """The encoding of a matrix of numbers, as part of a graph."""
         part = cast(NumberPart, self.parts_[0])
         if len(part.at) < self.n_features_in_:
             graph.refuse_infinite(x)  # in any column, as the estimator does

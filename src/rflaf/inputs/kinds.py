@@ -12,8 +12,8 @@ from rflaf.inputs.column import Column, column_of, is_id_name, levels_column, le
 from rflaf.inputs.dates import learn_orders, on_clock, read_dates
 from rflaf.runtime.callers import warn
 
-FEW_LEVELS = 20  # that a category of numbers and something else may have
-_ALL_DIFFERENT = 0.95  # of the rows, for numbers that are called an id
+FEW_LEVELS = 20  # at most, in a category that consists mostly of numbers
+_ALL_DIFFERENT = 0.95  # share of distinct integers from which on a column called an id is one
 TRUTH = {"True": 1.0, "true": 1.0, "TRUE": 1.0, "False": 0.0, "false": 0.0, "FALSE": 0.0}
 
 SAME = {"True": "1", "False": "0"}  # levels of the same meaning

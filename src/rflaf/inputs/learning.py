@@ -23,14 +23,14 @@ from rflaf.inputs.parts import (
 )
 from rflaf.inputs.text import text_part
 
-_MOST_MEASURED = 10_000  # rows that a median is taken of
-_LEAST_ROWS = 5  # that a level needs for a column of its own; fewer where the rows are few
+_MOST_MEASURED = 10_000  # rows used for a median
+_LEAST_ROWS = 5  # of a level with a column of its own; fewer in small tables
 _MOST_LOST = 0.2  # of the rows in rare levels, where codes are possible
-_MONTHS = 3  # that dates must spread over for a place in the year to tell more than the days do
+_MONTHS = 3  # from which on the place in the year tells more than the days do
 
 
 def matrix_parts(x: Array) -> tuple[list[Part], list[str]]:
-    """What becomes of a matrix, and the kinds of its columns."""
+    """The part for a matrix, and the kinds of its columns."""
     empty = np.zeros(x.shape[1], bool)
     spoilt = columns_with_missing(x)
     empty[spoilt] = np.isnan(x[:, spoilt]).all(axis=0)
@@ -45,7 +45,7 @@ def matrix_parts(x: Array) -> tuple[list[Part], list[str]]:
 def column_parts(
     columns: list[Column], kinds: Sequence[str], one_hot_levels: int, codes: bool
 ) -> tuple[list[Part], list[str]]:
-    """What becomes of the columns, and notes on dates that could be read in several ways."""
+    """The parts for the columns, and notes on ambiguous dates."""
 
     def of_kind(*wanted: str) -> list[int]:
         return [k for k, kind in enumerate(kinds) if kind in wanted]

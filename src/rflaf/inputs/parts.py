@@ -1,4 +1,4 @@
-"""What becomes of columns: each part turns some of them into numbers.
+"""Parts of an encoder: each turns some of the columns into numbers.
 
 `origin` of a part is the column that each of its results comes from, `names` gives the results'
 names for those of the columns, and `encode` their values, n × width.
@@ -20,7 +20,7 @@ from rflaf.inputs.text import TextPart
 
 YEAR = 365.2425  # days
 CIRCLES = ("year", "week", "day")
-DIGITS = 9  # of points on circles: the sines of 30° and 150° must be one value and not two
+DIGITS = 9  # decimals of sines and cosines: those of 30° and 150° must be equal
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class DatePart:
 
 
 def phase(times: Array, circle: str) -> Array:
-    """Where on the circle moments lie, from 0 to 1. The year's is off by a day at most."""
+    """The place of moments on a circle, 0 to 1; that in the year is off by a day at most."""
     days = times / DAY
     if circle == "year":
         return np.mod(days, YEAR) / YEAR

@@ -17,12 +17,12 @@ from rflaf.inputs.text_ridge import TextRidge, learn_text, text_width
 
 _LEAST_SHRINKAGE, _MOST_SHRINKAGE = 1.0, 1000.0  # rows of average weight
 _INNER = 5  # folds that means leave out, one at a time
-_SMALLEST = 5e-324  # positive number: targets that are 0 have no say in the unit
+_SMALLEST = 5e-324  # unit of a fold whose targets are all 0, so that the others decide
 
 
 @dataclass(frozen=True)
 class Coded:
-    """Which columns of a matrix hold codes of levels, or numbers of texts."""
+    """The columns of a matrix that hold codes of levels, or numbers of texts."""
 
     columns: NDArray[np.intp]  # those of codes
     sizes: tuple[int, ...]  # the number of codes of each: its levels, then missing, then unknown
@@ -44,8 +44,8 @@ class TargetMeans:
 
     d: int  # the number of columns of x
     columns: NDArray[np.intp]  # those that hold codes
-    tables: list[Array]  # size × C for each of these, for rows that had no part in the means
-    # for rows that had: the means without the rows of their own fold, by fold
+    tables: list[Array]  # size × C for each of these, for new rows
+    # for training rows: the means without the rows of their own fold, by fold
     of_fold: dict[int, list[Array]] = field(default_factory=dict)
     texts: list[TextRidge] = field(default_factory=list)  # the predictions
 
@@ -96,7 +96,7 @@ class TargetMeans:
 
 
 def inner_folds(keys: Array) -> NDArray[np.intp]:
-    """Which part of the rows means of the target leave out for a row: its own, and its group's."""
+    """The fold of each row, which its target means leave out; rows with one key share it."""
     return (keys % keys.dtype.type(_INNER)).astype(np.intp)
 
 
@@ -148,7 +148,7 @@ class _FoldSums:
 
     @property
     def weight(self) -> float:
-        """That of all rows, in units of the heaviest."""
+        """The total weight, in units of the heaviest."""
         return float(self.by_level[0][0, :, 0].sum())
 
 

@@ -15,7 +15,7 @@ from rflaf.runtime.threads import use_threads
 _PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # in rows; a text has the length 1
 _CLEARLY = 2.0  # standard errors
 _MOST_ROWS = 20_000  # that a regression is learned from
-_BESIDE = 10  # numbers that stay
+_BESIDE = 10  # numbers that stay beside the predictions
 _SMALLEST = 1e-300  # unit of targets
 
 
@@ -27,11 +27,11 @@ class TextRidge:
     """
 
     columns: NDArray[np.intp]  # of x, which hold the K numbers
-    weights: Array  # (K + 1) × C, for rows that had no part in the regression; intercepts are last
+    weights: Array  # (K + 1) × C, for new rows; intercepts are last
     # 2 × C, the least and the largest out-of-fold prediction, to which all are clipped: on rows it
     # learned from, the ridge goes beyond them, where models have seen nothing.
     ends: Array
-    # for rows that had a part: the weights without the rows of their own fold, by fold
+    # for training rows: the weights without the rows of their own fold, by fold
     of_fold: dict[int, Array] = field(default_factory=dict)
 
     def __call__(self, x: Array, fold: Array | None = None) -> Array:

@@ -334,7 +334,7 @@ class LearnableActivation(nn.Module):
         return Activation(self.basis, a if channel is None else a[channel])
 
     def _activations(self) -> list[Activation]:
-        """That of every channel, or the one that they share."""
+        """The activation of each channel, or the shared one."""
         channels = [None] if self.channels is None else range(self.channels)
         return [self.to_activation(c) for c in channels]
 

@@ -85,7 +85,7 @@ class Plan:
 
 
 def address(array: Any) -> int:
-    """Where a NumPy array begins; its own ways to say so take a microsecond."""
+    """The address of a NumPy array; `array.ctypes` would take a microsecond."""
     return ctypes.addressof(ctypes.c_char.from_buffer(array))
 
 

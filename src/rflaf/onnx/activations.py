@@ -79,7 +79,7 @@ def _add_polynomial(graph: Graph, coefficients: Array, z: str) -> str:
 
 
 def _silu(graph: Graph, z: str) -> str:
-    # not z times Sigmoid: some runtimes let it end above 0, which a large -z would make much of
+    # not z times Sigmoid, which stays above 0 in some runtimes: a large -z would magnify that
     one = graph.dtype.type(1)
     return graph.add("Div", z, graph.add("Add", graph.add("Exp", graph.add("Neg", z)), one))
 
@@ -94,7 +94,7 @@ def _gelu(graph: Graph, z: str) -> str:
 
 def _softplus(graph: Graph, z: str) -> str:
     if graph.dtype == np.float32:
-        return graph.add("Softplus", z)  # which, as Elu, onnxruntime has in float32 only
+        return graph.add("Softplus", z)  # onnxruntime has it, and Elu, in float32 only
     small = graph.add("Exp", graph.add("Neg", graph.add("Abs", z)))
     rest = graph.add("Log", graph.add("Add", small, graph.dtype.type(1)))
     return graph.add("Add", graph.add("Relu", z), rest)

@@ -13,10 +13,10 @@ from rflaf.graphs import Operators
 
 Dimension = str | int
 
-# Old enough for every runtime of the last years; nothing below needs a later one.
+# Old enough for every runtime of recent years; nothing below needs a later one.
 OPSET = 17
 IR_VERSION = 8
-ML_DOMAIN = "ai.onnx.ml"  # has what reads strings
+ML_DOMAIN = "ai.onnx.ml"  # has the operator that reads strings
 ML_OPSET = 3
 
 
