@@ -11,7 +11,7 @@ from rflaf.activation import current_axes
 from rflaf.arrays import Array
 from rflaf.runtime.extras import needed
 
-_COLOURS = "C0", "C3"  # for attributions that lower a score, and that raise it
+_COLOURS = "C0", "C3"  # of attributions that lower a score, and that raise it
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from rflaf.fused.chunks import flat, for_each, split_rows
 from rflaf.fused.table import Array, Float64
 from rflaf.runtime.threads import parallel
 
-_RANGE = 1 << 19  # features of a range of rows, which stay in a cache between two products
-_TOGETHER = 1 << 15  # numbers of the rows that tables are read for at once
-_MOST_SUMS = 64  # arrays of sums that are held at once
+_RANGE = 1 << 19  # features of a range of rows: they stay in a cache between two products
+_TOGETHER = 1 << 15  # numbers in the results of one range of rows
+_MOST_SUMS = 64  # arrays of sums held at once
 
 Loss = Callable[[Float64, slice], tuple[float, Any]]
 """From the scores of a range of rows, n × C, to their loss and its gradient for the scores."""

@@ -134,7 +134,7 @@ def held_out(
     )
     weights_fit, weights_held = share_fit[:, None], share_held[:, None] / y_held.shape[1]
     gram = phi_fit.T @ (weights_fit * phi_fit)
-    floor = 1e-9 * np.trace(gram) / len(gram) + 1e-30  # for what no penalty keeps from singular
+    floor = 1e-9 * np.trace(gram) / len(gram) + 1e-30  # regular without a penalty, too
     diagonal = np.full(len(gram), max(alpha, floor))
     diagonal[-1] = floor
     system = gram + np.diag(diagonal)

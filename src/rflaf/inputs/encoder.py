@@ -278,7 +278,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         numbers = first.at if isinstance(first, NumberPart) else np.zeros(0, np.intp)
         found[: len(numbers)] = given[numbers]
         for j in np.setdiff1d(np.flatnonzero(given), numbers):
-            if self.kinds_[j] not in ("empty", "id"):  # which predictions do not depend on
+            if self.kinds_[j] not in ("empty", "id"):  # predictions do not depend on these
                 names = getattr(self, "feature_names_in_", range(self.n_features_in_))
                 raise ValueError(
                     "'monotonic_cst' takes numeric columns. Got one for column "

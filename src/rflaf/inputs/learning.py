@@ -121,7 +121,7 @@ def level_part(column: int, values: Column, one_hot_levels: int, codes: bool) ->
     used = np.flatnonzero(counts[:-1]).tolist()
     least = min(_LEAST_ROWS, max(1, len(given) // 40))
     kept = np.flatnonzero(counts >= least)
-    lost = 1 - counts[kept].sum() / len(given)  # among the rare ones
+    lost = 1 - counts[kept].sum() / len(given)  # share of rows in rare levels
     many = len(kept) > one_hot_levels or (len(used) > one_hot_levels and lost > _MOST_LOST)
     if many and codes:
         return CodePart(column, sorted(names[k] for k in used))

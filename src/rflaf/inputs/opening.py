@@ -24,10 +24,10 @@ def checked(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
     try:
         found = validate_data(estimator, X, reset=reset, **options)
         if sparse.issparse(found) and not found.has_canonical_format:
-            found = found.copy()  # entries of one place are added up before they are clipped
+            found = found.copy()  # entries at one place are summed before they are clipped
             found.sum_duplicates()
         return found
-    except OverflowError as error:  # integers, which have no largest one
+    except OverflowError as error:  # of integers, which have no largest one
         columns = columns_of(np.asarray(X, object))
         names = [c.name for c in columns if c.numbers is not None and np.isinf(c.numbers).any()]
         raise ValueError(f"Input X contains a number too large for a float in {names}.") from error

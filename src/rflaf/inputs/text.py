@@ -51,7 +51,7 @@ class TextPart:
 
 
 def text_part(column: int, values: Column, many: bool) -> TextPart:
-    """The main directions, few or `many`, of a column's distinct texts, in alphabetical order."""
+    """The main directions, few or `many`, of distinct texts; sorted, so that rows do not matter."""
     from sklearn.utils.extmath import randomized_svd
 
     codes, texts = as_levels(values)

@@ -86,7 +86,7 @@ def learn_text(
     used = used[np.linspace(0, len(used) - 1, min(len(used), _MOST_ROWS)).astype(np.intp)]
     numbers, place = np.unique(fold[used], return_inverse=True)
     nothing = np.zeros((len(columns) + 1, targets.shape[1]))
-    if len(numbers) < 2:  # there is nothing to choose a penalty by
+    if len(numbers) < 2:  # no second fold to choose a penalty by
         return TextRidge(columns, nothing, nothing[-2:])
     weights = weights[used] / weights[used].max()
     weights = weights / weights.mean()

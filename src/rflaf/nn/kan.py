@@ -17,8 +17,8 @@ from rflaf.nn.eager import differentiable, runs_eagerly
 from rflaf.nn.networks import seeded
 from rflaf.runtime.threads import at_most
 
-_SPLINE_NOISE = 0.03  # the splines start almost flat; what a new network computes is SiLU's
-_BLOCK_NUMBERS = 2**22  # of the B_k(x_i) at a time: larger arrays take longer to get than to fill
+_SPLINE_NOISE = 0.03  # the splines start almost flat: a new network computes little but SiLU
+_BLOCK_NUMBERS = 2**22  # of the B_k(x_i) at a time: larger arrays take longer to allocate than fill
 
 
 class KANLayer(nn.Module):

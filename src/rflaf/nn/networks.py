@@ -18,9 +18,9 @@ from rflaf.runtime.callers import warn
 
 _FILLED = 0.99  # share of the first batch's Z that "auto" brings inside the grid
 _MOST_OUTSIDE = 0.2  # of Z; with more, a warning
-_EVERY = 64  # batches, of which one is looked at
-_ROWS, _COLUMNS = 256, 256  # of Z that are looked at
-# before PyTorch 2.7 nothing tells an export from a compilation
+_EVERY = 64  # batches, of which one is checked
+_ROWS, _COLUMNS = 256, 256  # of Z that are checked
+# before PyTorch 2.7 an export cannot be told from a compilation
 _is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
 
 

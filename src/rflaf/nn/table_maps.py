@@ -49,7 +49,7 @@ class TableMap:
 
     def pull_back(self, moments: Any, like: Tensor) -> Tensor:
         """The gradient for the coefficients, shaped as `like`."""
-        if self.straight:  # there t may be so large that its powers overflow; they belong to 0
+        if self.straight:  # at tails powers of t may overflow; their coefficients are 0
             moments[..., 0, 2:] = moments[..., -1, 2:] = 0
         if like.ndim == 2:
             sums = torch.from_numpy(moments).view(like.shape[0], -1)

@@ -29,7 +29,7 @@ _NEXT, _TAKEN, _FAILED, _COUNT, _SEATS, _EACH, _ROWS, _ARRAYS = range(8)
 _ERROR, _REFUSED = 1, 2  # flags of _FAILED: the kernel raised, or returned False
 _SHARED_WORK = 1 << 16  # elements from which threads share the work
 
-_team: list[Any] = []  # the function that starts PyTorch's threads, or None, once it was sought
+_team: list[Any] = []  # once sought: the function that starts PyTorch's threads, or None
 
 
 class Part(NamedTuple):
@@ -62,7 +62,7 @@ class Plan:
             self._rows[:, k] = column
         self._enter, self._address, self._code = _entrance(kernel, tuple(map(_kind, arguments)))
         self.count, self._shared = count, count > 1 and elements >= _SHARED_WORK
-        self._kept = arguments  # arrays among them
+        self._kept = arguments  # keeps its arrays alive
         self._head = [0, 0, 0, count, 1, count, self._rows.ctypes.data]
         self._call = ctypes.c_int64 * (_ARRAYS + sum(isinstance(a, Part) for a in arguments))
 
@@ -112,7 +112,7 @@ def _words(argument: Any) -> list[Any]:
     for length in shape[:0:-1]:
         strides.insert(0, strides[0] * length)
     items = strides[0] // size * shape[0]
-    return [0, 0, items, size, start, *shape, *strides]  # who owns it: nobody
+    return [0, 0, items, size, start, *shape, *strides]  # 0, 0: nobody owns it
 
 
 def _starter() -> Callable[..., None] | None:
