@@ -35,10 +35,7 @@ class BadArchive(ValueError):
 
 
 def stored(data: bytes, renamed: Mapping[str, tuple[str, str]] | None = None) -> bytes:
-    """The zip with nothing compressed, and its description without blanks.
-
-    `renamed` has modules and names in place of types' full names.
-    """
+    """The zip uncompressed, its description without blanks and with types `renamed`."""
     buffer = BytesIO()
     with ZipFile(BytesIO(data)) as given, ZipFile(buffer, "w") as plain:
         for entry in given.infolist():
@@ -69,7 +66,7 @@ class Contents(NamedTuple):
 
 
 def check_archive(data: bytes) -> Contents:
-    """What the description has; an error if it is not to be read."""
+    """The types in the description; raises if the file is not of the form that `save` writes."""
     sizes = _check_entries(data)
     if DESCRIPTION not in sizes:
         raise BadArchive(f"it has no {DESCRIPTION}")
@@ -125,17 +122,16 @@ def _check_array(name: str, content: bytes) -> None:
 class _Survey:
     """What a description contains.
 
-    skops builds an object with a number once, and whoever has the same number is given it. Its
-    audit then visits it as often as it is met, so that twenty lists of ten times the one before
-    would take for ever. `save` writes every object out wherever it occurs. Hence this rule: what
-    has one number has as many objects inside, wherever it occurs. Then nothing contains itself,
-    and the audit visits no more objects than the description has.
+    skops builds one object per number (`__id__`), but its audit visits the object wherever the
+    number occurs: twenty nested lists, each ten times the one before, would take for ever. `save`
+    writes every object out wherever it occurs. Hence this rule: equal numbers have equally many
+    objects inside. Then nothing contains itself, and the audit visits no more than is written.
     """
 
     def __init__(self, sizes: dict[str, int]) -> None:
         self.types: set[str] = set()
         self.called: set[str] = set()
-        self.named = 0  # bytes of entries, as often as they are read
+        self.named = 0  # bytes of entries, counted each time they are read
         self._sizes = sizes
         self._nodes = 0
         self._inside: dict[int, int] = {}

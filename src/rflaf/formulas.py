@@ -14,7 +14,7 @@ from rflaf.arrays import Array
 
 _POINTS = 200
 _REFINED = 16  # formulas that are refined after a search on a coarse grid of b and c
-_ALIKE = 0.003  # errors below this share of the curve's spread are no reason for a parameter more
+_ALIKE = 0.003  # errors below this share of the curve's spread justify no further parameter
 _PRICE = 0.2  # of a parameter: it must lower the error by about so much
 
 
@@ -36,7 +36,7 @@ LIBRARY: dict[str, Named] = {
     "fourth power": Named("({})⁴", lambda u: u**4, scaled=False, mirrored=False),
     "absolute value": Named("|{}|", np.abs, scaled=False, mirrored=False),
     "ReLU": Named("relu({})", lambda u: np.maximum(u, 0), scaled=False),
-    # with the slope that PyTorch has
+    # with the default slope of PyTorch
     "leaky ReLU": Named("leaky_relu({})", lambda u: np.maximum(u, 0.01 * u), scaled=False),
     "softplus": Named("softplus({})", lambda u: np.logaddexp(u, 0)),
     "SiLU": Named("silu({})", lambda u: u * expit(u)),
@@ -52,18 +52,10 @@ LIBRARY: dict[str, Named] = {
 
 @dataclass(frozen=True)
 class Formula:
-    """a f(b z + c) + d, and how close it comes.
+    """a f(b z + c) + d, where f is `LIBRARY[name]`.
 
-    Attributes
-    ----------
-    name : str
-        The function f, a key of `rflaf.formulas.LIBRARY`.
-    a, b, c, d : float
-        Scales and shifts.
-    r2 : float
-        R² on the points of the fit.
-    n_parameters : int
-        How many of a, b, c, d were fitted; the others are 1 or 0.
+    `r2` is R² on the points of the fit. Of a, b, c, d, `n_parameters` were fitted; the others are 1
+    or 0.
     """
 
     name: str

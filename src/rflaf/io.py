@@ -55,11 +55,11 @@ from rflaf.runtime.files import write_whole
 from rflaf.solvers import NormalEquations
 from rflaf.tabular.model import TableModel
 
-_FORMAT = 7  # to be raised when models have other parts, or parts another meaning
+_FORMAT = 7  # raise it when models get other parts, or parts another meaning
 _MARK = b"rflaf model"
 _COMMENT = re.compile(rb"rflaf model format=(\d+) version=(\S+) sha256=([0-9a-f]{64})")
 
-# Every model of ours is one of these kinds, and has one of these types in it
+# A file must contain one of these types, and be of one of these kinds as a whole
 _MODEL_TYPES = (Activation, RFLAFClassifier, RFLAFRegressor, RandomFeatures, TableModel)
 _KINDS = (Activation, BaseEstimator, TableModel)
 # By name, never by package: a module's name lets in whatever that module happens to import, and
@@ -79,7 +79,7 @@ _OWN_TYPES: tuple[type, ...] = (
 _OWN_NAMES = {f"{own.__module__}.{own.__qualname__}": own for own in _OWN_TYPES}
 # skops fills in the attributes of all others; their constructors may take any amount of memory
 _NEVER_CALLED = {name for name, own in _OWN_NAMES.items() if own is not Activation}
-# What skops has to be told to trust, by name: all that files of this package may be made of
+# Names that skops is told to trust: all types that files of this package may contain
 TRUSTED = {
     *_OWN_NAMES,
     # what fitted pipelines and searches hold besides the estimators, which skops trusts itself
@@ -259,7 +259,7 @@ _HINT = "A basis, form or loss of your own is accepted if its class is in 'trust
 
 
 def _named(trusted: Iterable[type]) -> dict[str, type]:
-    """Types of users by their names in files."""
+    """Users' types by their names in files."""
     if not isinstance(trusted, Iterable):
         raise TypeError(f"'trusted' must be a list of types. Got {trusted!r}.")
     named: dict[str, type] = {}
@@ -281,8 +281,8 @@ def _foreign(types: list[str], given: dict[str, type]) -> list[str]:
 def _built(skops: Any, data: bytes, own: dict[str, type]) -> Any:
     """What a checked archive describes.
 
-    skops imports types by name. For `own` that would be whatever now has the name, if anything: a
-    module for the moment has the types themselves.
+    skops imports types by name, which for `own` finds whatever now has that name, if anything. So a
+    temporary module holds the types themselves.
     """
     if not own:
         return skops.loads(data, trusted=sorted(TRUSTED))
@@ -300,7 +300,7 @@ def _built(skops: Any, data: bytes, own: dict[str, type]) -> Any:
 
 
 def _signed(data: bytes) -> bytes:
-    """The zip file with the comment; a zip ends with its comment's length, and the comment."""
+    """The zip file with its comment; a zip ends with the comment's length and the comment."""
     body = data[:-2]
     digest = hashlib.sha256(body).hexdigest()
     comment = _MARK + f" format={_FORMAT} version={__version__} sha256={digest}".encode()

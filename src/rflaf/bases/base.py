@@ -217,16 +217,13 @@ def as_float(z: ArrayLike) -> Array:
 def check_parameters(
     caller: str, constraints: dict[str, list[Any]], given: Mapping[str, Any]
 ) -> None:
-    """Raise scikit-learn's error for the first parameter outside its constraints.
-
-    `given` has the parameters by name, and may have others: `locals()` and `vars(self)` will do.
-    """
+    """Raise scikit-learn's error for the first bad parameter; `given` may have others as well."""
     wanted = {name: given[name] for name in constraints}
     validate_parameter_constraints(constraints, wanted, caller_name=caller)
 
 
 def checked(**constraints: list[Any]) -> Callable[[Function], Function]:
-    """The same for the parameters of a function, each time it is called."""
+    """A decorator that does the same for each call of a function."""
     return validate_params(constraints, prefer_skip_nested_validation=False)
 
 

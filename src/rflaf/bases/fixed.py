@@ -52,9 +52,9 @@ FIXED_ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], A
 }
 """Name of each fixed activation, with its function and derivative."""
 
-# Where even functions are taken from by `with_phase`: an even sigma makes every model even in X W,
-# and of odd functions it learns nothing. A quarter of pi makes (cos z + sin z) / sqrt(2), whose
-# random features have the Gaussian kernel.
+# Phases that `with_phase` gives to even functions: with an even sigma every model is even in X W,
+# and learns nothing of odd functions. A quarter of pi makes (cos z + sin z) / sqrt(2), whose random
+# features have the Gaussian kernel.
 EVEN_PHASES = {"cos": -np.pi / 4, "gaussian": -1.0}
 
 

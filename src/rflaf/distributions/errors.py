@@ -71,7 +71,7 @@ class ErrorDistribution(Distribution):
         return self._shaped(self.prediction + self.scale * found)
 
     def _errors(self, y: Any, none: float = np.inf) -> Array:
-        """Over their scale; where there is no scale, infinite with their sign."""
+        """Errors over their scale; without a scale, `none` with their sign."""
         apart = self._columns(y) - self.prediction
         sure = np.where(apart < 0, -none, none)
         return np.divide(apart, self.scale, out=sure, where=self.scale > 0)
@@ -82,7 +82,7 @@ class ErrorDistribution(Distribution):
         return np.broadcast_to(y, self.scale.shape)
 
     def _of_errors(self, method: str, given: Array) -> Array:
-        """What the shape of each target makes of its column."""
+        """The method of each target's shape, applied to its column."""
         columns = [getattr(s, method)(given[..., c]) for c, s in enumerate(self.shapes)]
         return np.stack(columns, axis=-1)
 

@@ -22,13 +22,7 @@ _MOST_COUNTS = 10_000  # that are added up one by one
 
 @dataclass(frozen=True, repr=False)
 class Positive(Distribution):
-    """A family determined by mean and standard deviation.
-
-    Attributes
-    ----------
-    prediction, deviation : array of n
-        The mean and the standard deviation of each row.
-    """
+    """A family given by the mean (`prediction`) and standard deviation (`deviation`) of n rows."""
 
     prediction: Array
     deviation: Array
@@ -117,7 +111,7 @@ class CountDistribution(Positive):
 
     @property
     def _known(self) -> Any:
-        # nearer to the mean than this, a variance cannot be told from it
+        # a variance closer to the mean than this is numerically equal to it
         share = np.minimum(self.prediction / self.std**2, 1 - 1e-9)
         return stats.nbinom(self.prediction * share / (1 - share), share)
 

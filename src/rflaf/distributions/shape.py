@@ -56,12 +56,12 @@ class ErrorShape:
         std = float(np.sqrt(share @ (r - middle) ** 2))
         if not std > 0:
             return cls.normal(0.0).moved(middle)
-        count = 1 / float(share @ share)  # rows of equal weight that would tell as much
+        count = 1 / float(share @ share)  # effective number of rows
         end = float(np.clip(-ndtri(min(rules.TAIL_ERRORS / count, 0.5)), 1.0, rules.LAST_KNOT))
         z = np.linspace(-end, end, 2 * max(round(end / rules.KNOT_STEP), 1) + 1)
         level = np.cumsum(share) - share / 2
         found = np.interp(ndtr(z), level, r)
-        # a part of a normal distribution, so that equal errors are no jump
+        # mixed with a normal distribution, so that equal errors make no jump
         part = rules.NORMAL_PART
         values = (1 - part) * found + part * (middle + std * z)
         secants = np.diff(values) / np.diff(z)
@@ -153,7 +153,7 @@ class ErrorShape:
 
     @property
     def _unit(self) -> float:
-        """Squares of very large or small errors are lost without it."""
+        """A unit for errors: squares of very large or small ones would be lost."""
         largest = float(np.abs(self.values).max())
         return largest if largest > 0 else 1.0
 
@@ -164,7 +164,7 @@ class ErrorShape:
         return k, width[k], rise[k], (rise / width)[k], self.slopes[k], self.slopes[k + 1]
 
     def _edges(self) -> Array:
-        """Between which h φ is smooth."""
+        """Points between which h φ is smooth."""
         out = np.array([0.5, 1, 2, 4, 8])
         low, high = self.z[0] - out[::-1], self.z[-1] + out
         return np.concatenate([[-_FAR], low[low > -_FAR], self.z, high[high < _FAR], [_FAR]])

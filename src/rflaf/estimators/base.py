@@ -35,7 +35,7 @@ from rflaf.rows.sample import check_heaviest
 from rflaf.runtime.callers import warn
 from rflaf.solvers import Learned
 
-# Parameters that a fit takes as they are
+# Parameters that a fit takes unchanged
 _AS_THEY_ARE = (
     *("metric", "solver", "fit_intercept", "validation_fraction", "max_iter", "tol"),
     *("l1", "smoothness", "projection", "max_bytes", "n_jobs", "verbose", "effort", "time_limit"),
@@ -44,10 +44,10 @@ _AS_THEY_ARE = (
 
 
 _PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
-_FAR_SHARE = 0.05  # of rows far outside the fit's that a warning is given for
-_FEW_NUMBERS = 1024  # in rows that are predicted at once, without further checks
-# What a first call of partial_fit wants, for what is learned in it alone; with fewer than the
-# first number there is a warning.
+_FAR_SHARE = 0.05  # of rows far outside the training range: a warning is given
+_FEW_NUMBERS = 1024  # in a small X, which is predicted without further checks
+# Rows of a first call of partial_fit, on which activation, metric and standardisation depend alone:
+# with fewer than the first number there is a warning, which recommends the second.
 _TOO_FEW, _ROWS_TO_BEGIN = 100, 1000
 
 
@@ -87,7 +87,7 @@ class BaseRFLAF(InspectionMixin):
     }
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Give each estimator its own `__init__`, so that errors name the class that was called."""
+        """Give each estimator its own `__init__`: errors name the class that was called."""
         super().__init_subclass__(**options)
         if "__init__" not in vars(cls):
             given: Any = cls.__init__
@@ -121,7 +121,7 @@ class BaseRFLAF(InspectionMixin):
         return self
 
     def _more_rows(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Any:
-        """What `partial_fit` does: the first call is a fit that keeps sums, others add to them."""
+        """`partial_fit`: the first call is a fit that keeps sums, later ones add to them."""
         if isinstance(X, Source):
             raise TypeError("partial_fit takes arrays. Got a source, which 'fit' reads in blocks.")
         if self.time_limit is not None:
@@ -160,10 +160,10 @@ class BaseRFLAF(InspectionMixin):
         return self
 
     def _check_first(self, y: Array, classes: Any) -> None:
-        """Whether a first call of partial_fit has the targets that it says."""
+        """Check the targets of a first call of partial_fit."""
 
     def _check_more(self, before: Fit, y: Array, classes: Any) -> None:
-        """Whether rows with these targets can be added."""
+        """Check that rows with these targets can be added."""
         m = len(before.members[0].coef)
         if self.n_components not in ("auto", m):
             raise ValueError(
@@ -172,7 +172,6 @@ class BaseRFLAF(InspectionMixin):
             )
 
     def _fit_settings(self) -> FitSettings:
-        """The parameters as a fit takes them."""
         basis, coefficients = self._resolve_basis()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         given: dict[str, Any] = {
@@ -187,7 +186,7 @@ class BaseRFLAF(InspectionMixin):
         return FitSettings(basis=basis, seed=seed, **given)
 
     def _resolve_basis(self) -> tuple[Basis, Array | None]:
-        """The basis, and coefficients where they are given and not to be learned."""
+        """The basis, and its coefficients if they are given rather than learned."""
         if isinstance(self.activation, Activation):
             return self.activation.basis, self.activation.coefficients
         if len(self.grid) != 2:
@@ -200,7 +199,7 @@ class BaseRFLAF(InspectionMixin):
         return basis, None if basis.learnable else np.ones(1)
 
     def _start(self) -> Start | None:
-        """What the last fit has learned, if it has."""
+        """What the last fit learned, if there was one."""
         if not getattr(self, "history_", None):
             return None
         teams: dict[int, list[Any]] = {}
@@ -214,7 +213,7 @@ class BaseRFLAF(InspectionMixin):
         return Start(self.activation_.basis, learned, choices)
 
     def _publish(self, check: InputCheck, fitted: Fit, partial: PartialState | None = None) -> None:
-        """Replace all fitted attributes in one step: there is no moment with some of each fit."""
+        """Replace all fitted attributes in one step: they never mix two fits."""
         first, members = fitted.members[0], fitted.members
         layer = first.layer
         warn_of_coverage(min(m.layer.coverage for m in members), layer.activation.basis)
@@ -263,7 +262,7 @@ class BaseRFLAF(InspectionMixin):
         self.__dict__ = state | self._attributes(fitted)
 
     def _attributes(self, fitted: Fit) -> dict[str, Any]:
-        """What this estimator publishes besides."""
+        """Further attributes that this estimator publishes."""
         raise NotImplementedError
 
     def _scores(self, X: Any) -> Array:
@@ -272,7 +271,7 @@ class BaseRFLAF(InspectionMixin):
         return np.concatenate(list(self._scored_blocks(blocks)))
 
     def _scored_blocks(self, blocks: Iterable[Any]) -> Iterator[Array]:
-        """The scores of blocks, and a warning at the end where many rows lie far outside."""
+        """The scores of blocks; warns at the end if many rows lie far outside."""
         far, count = np.zeros(1, np.intp), 0
         for x in blocks:
             far, count = far + self.outside_.far(x), count + x.shape[0]
@@ -290,10 +289,7 @@ class BaseRFLAF(InspectionMixin):
             )
 
     def _needs_no_checks(self, X: Any) -> bool:
-        """Whether X is a small array that all checks would leave as it is.
-
-        For a few rows scikit-learn's checks take longer than the prediction.
-        """
+        """Whether checks, which take longer than predicting a few rows, would leave X as it is."""
         return (
             type(X) is np.ndarray
             and X.dtype in _PLAIN
@@ -334,7 +330,6 @@ class BaseRFLAF(InspectionMixin):
         yield from self._encoded_blocks(X, size)
 
     def _encoded_blocks(self, X: Any, size: int) -> Iterator[Any]:
-        """The rows of an array or a frame, as numbers."""
         X = dense_for(self.encoder_, X)
         encoder = None if sparse.issparse(X) else self.encoder_
         if encoder is None:
@@ -363,7 +358,7 @@ class BaseRFLAF(InspectionMixin):
             yield self._predicted(scores)
 
     def _predicted(self, scores: Array) -> Array:
-        """What scores say, as users read it."""
+        """Predictions from scores."""
         return self.loss_.predict(scores)
 
     def __sklearn_tags__(self) -> Any:

@@ -175,7 +175,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, n × C."""
-        scores = self._scores(X)  # it says so where nothing is fitted
+        scores = self._scores(X)  # raises if nothing is fitted
         return self.loss_.probabilities(scores)
 
     def predict_log_proba(self, X: Any) -> Array:
@@ -189,7 +189,7 @@ class RFLAFClassifier(ClassifierMixin, BaseRFLAF):
 
 
 def check_classes(classes: Any, found: Array) -> None:
-    """Whether the `classes` that partial_fit was given are those of its first rows."""
+    """Raise if partial_fit got `classes` other than those of its first rows."""
     if classes is None:
         return
     given, there = set(np.unique(classes).tolist()), set(found.tolist())
@@ -201,6 +201,5 @@ def check_classes(classes: Any, found: Array) -> None:
 
 
 def _listed(names: set[Any]) -> str:
-    """Some of them, in an order."""
     shown = [repr(name) for name in sorted(names, key=repr)]
     return ", ".join(shown[:10]) + (f" and {len(shown) - 10} more" if len(shown) > 10 else "")

@@ -11,7 +11,7 @@ from rflaf.activation import current_axes
 from rflaf.arrays import Array
 from rflaf.runtime.extras import needed
 
-_COLOURS = "C0", "C3"  # of what lowers a score, and of what raises it
+_COLOURS = "C0", "C3"  # of attributions that lower a score, and that raise it
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Explanation:
         """A point for each row, coloured by the rank of its value in the column."""
         for place, j in enumerate(order):
             numbers = values[:, j]
-            # rows whose attributions are near each other are put above and below the line
+            # rows with nearly equal attributions are spread above and below the line
             bins = np.round(60 * (numbers - numbers.min()) / max(float(np.ptp(numbers)), 1e-300))
             height = np.zeros(len(numbers))
             for each in np.unique(bins):
@@ -112,7 +112,7 @@ def _text(value: Any) -> str:
 
 
 def _ranks(column: Array | None) -> Array | None:
-    """Where each number stands among the others; None where a column has others than numbers."""
+    """The rank of each number, from 0 to 1; None if the column is not numeric."""
     try:
         numbers = np.asarray(column, np.float64)
     except (TypeError, ValueError):

@@ -24,11 +24,10 @@ from rflaf.runtime.callers import warn
 from rflaf.runtime.threads import use_threads
 from rflaf.solvers.features import as_array
 
-_LEAST_COVERAGE = 0.8  # of the grid; with less the activation says little about the rows
+_LEAST_COVERAGE = 0.8  # of Z inside the grid; with less, the activation tells little about the rows
 
 
 def warn_of_coverage(share: float, basis: Basis) -> None:
-    """Warn where much of Z lies outside the grid."""
     if share >= _LEAST_COVERAGE:
         return
     low, high = basis.grid
@@ -71,12 +70,12 @@ class InspectionMixin(BaseEstimator):
         return ax
 
     def _activations(self) -> tuple[list[Any], Any]:
-        """Those of the leading team, alike in height and sign, and their mean."""
+        """Activations of the leading team, scaled alike in height and sign, and their mean."""
         activations = alike([each.layer.activation for each in leading_team(self.members_)])
         return activations, sum(activations[1:], activations[0]) / len(activations)
 
     def _formula(self) -> list[Any]:
-        """The best formula for the mean activation where the data is; none for a fixed one."""
+        """The best formula for the mean activation on the fit's inputs; none for a fixed one."""
         _, mean = self._activations()
         return mean.describe(self.z_sample_, 1) if mean.basis.learnable else []
 
@@ -201,7 +200,7 @@ class InspectionMixin(BaseEstimator):
             others = self._dense_inputs(background)
         values, base = [], self._block_scores(others).mean(axis=0)
         for x in self._input_blocks(X):
-            wanted = self._block_scores(x) - base  # as predictions have it, with all of BLAS
+            wanted = self._block_scores(x) - base  # outside `use_threads`: rounds as predictions
             given = as_array(x), others, wanted, self._origin, self.n_features_in_
             with use_threads(self.n_jobs):
                 values.append(attribution.attributions(self.members_, self.outside_, *given))
@@ -281,7 +280,7 @@ class InspectionMixin(BaseEstimator):
         return FittedModule(self)
 
     def _dense_inputs(self, X: Any) -> NDArray[Any]:
-        """The rows as members take them."""
+        """All rows, in the form that members take."""
         return np.concatenate([as_array(x) for x in self._input_blocks(X)])
 
     def _changed_rows(self, X: Any) -> ChangedRows | None:
@@ -340,7 +339,6 @@ class InspectionMixin(BaseEstimator):
         return "\n".join([*lines, f"  importances    {shown}"])
 
     def _constraints(self) -> list[str]:
-        """The monotone columns, in words."""
         if self.outside_.monotone is None:
             return []
         names, words = column_names(self), {1: "never falls", -1: "never rises"}
@@ -348,7 +346,6 @@ class InspectionMixin(BaseEstimator):
         return [f"{words[axis.sign]} in {names[self._origin[axis.column]]}" for axis in axes]
 
     def _score_line(self) -> str:
-        """The score on unseen rows, and how many members there are."""
         members, score = len(self.members_), getattr(self, "oof_score_", np.nan)
         count = f"{members} member{'s' if members > 1 else ''}"
         if not np.isfinite(score):

@@ -13,7 +13,7 @@ _KEPT = ("loss", "quantile", "power", "monotonic_cst", "class_weight", "categori
 
 @dataclass(frozen=True)
 class PartialState:
-    """What partial_fit goes on from; `kept` are parameters that the first call decides, as text."""
+    """What partial_fit goes on from; `kept` has the parameters that later calls cannot change."""
 
     fit: Fit
     seed: int
@@ -21,11 +21,10 @@ class PartialState:
 
     @classmethod
     def of(cls, estimator: Any, fit: Fit, seed: int) -> PartialState:
-        """The state after a call with the parameters that the estimator has."""
         return cls(fit, seed, _kept(estimator))
 
     def check(self, estimator: Any) -> None:
-        """Raise if one of these parameters has changed."""
+        """Raise if one of the kept parameters has changed."""
         for name, value in _kept(estimator).items():
             if value != self.kept[name]:
                 raise ValueError(

@@ -292,7 +292,7 @@ class RFLAFRegressor(MultiOutputMixin, RegressorMixin, BaseRFLAF):
 
         Both are float64, or float32 if the targets of the fit were.
         """
-        prediction = self._predicted(self._scores(X))  # it says so where nothing is fitted
+        prediction = self._predicted(self._scores(X))  # raises if nothing is fitted
         return (prediction, self.predict_std(X)) if return_std else prediction
 
     def _predicted(self, scores: Array) -> Array:

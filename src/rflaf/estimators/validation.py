@@ -39,27 +39,24 @@ from rflaf.rows.sample import Keys, fold_keys
 from rflaf.runtime.callers import warn
 
 FLOATS = [np.float64, np.float32]
-_READ_AT_ONCE = 1 << 28  # bytes of a memmap that is an array like any other
-_REPEATED = 0.1  # of the rows repeat others: a warning is given
+_READ_AT_ONCE = 1 << 28  # bytes up to which a memmap is read at once
+_REPEATED = 0.1  # share of duplicate rows from which on a warning is given
 
 
 def is_streamed(X: Any) -> bool:
-    """Whether rows are read block by block, never all at once.
-
-    joblib passes arrays of more than a megabyte to its workers as memmaps: these are as any other.
-    """
+    """Whether rows are read in blocks. Small memmaps are not: joblib passes arrays as these."""
     return isinstance(X, Source) or (isinstance(X, np.memmap) and X.nbytes > _READ_AT_ONCE)
 
 
 def dense_for(encoder: ColumnEncoder | None, X: Any) -> Any:
-    """X, of which a sparse matrix is made dense where its columns become others."""
+    """X, dense if it is sparse and its columns are encoded."""
     if sparse.issparse(X) and encoder is not None and not encoder.is_identity:
         return X.toarray()
     return X
 
 
 def form_of(given: Any) -> type[Form] | None:
-    """A form of the inputs by its name, or a class of one's own."""
+    """The class of a form, given by its name or as a class."""
     if given is None or isinstance(given, str):
         return None if given is None else FORMS[given]
     if not (isinstance(given, type) and issubclass(given, Form)):
@@ -71,20 +68,10 @@ def form_of(given: Any) -> type[Form] | None:
 
 
 class InputCheck:
-    """Finds out what the columns are in the first rows it sees, and asks it of all others.
+    """Learns what the columns are from the first rows, and checks all other rows against it.
 
-    What it finds stands on an estimator of its own, and is published with the rest of a fit.
-
-    Parameters
-    ----------
-    kind : type
-        The estimator whose name errors have.
-    loss : Loss
-        Which targets it takes.
-    fitted : estimator, optional
-        One whose columns are asked for from the first row on.
-    categorical_features : "from_dtype", array-like or None
-        For an encoder of columns that are no numbers, or have missing values.
+    What it learns is kept on an estimator of its own, of type `kind`, and published with the fit.
+    With `fitted`, the columns are those of that estimator from the first row on.
     """
 
     def __init__(
@@ -115,7 +102,7 @@ class InputCheck:
         self._first = False
 
     def inputs(self, X: Any) -> Array:
-        """A block of a source as an array; whether it is finite is seen later, with its place."""
+        """A block of a source as an array, which may have infinity: a later check names the row."""
         if self.encoder is not None and not self.encoder.is_identity:
             columns = opened(self.found, X, False, self.encoder.is_numeric)
             if isinstance(columns, list):
@@ -127,7 +114,7 @@ class InputCheck:
         return x
 
     def targets(self, y: Any, first: int = 0) -> Array:
-        """Targets of rows from number `first` on; predictions have their precision."""
+        """A block of a source as an array; infinity is found later, with the number of its row."""
         if getattr(y, "dtype", None) == np.float32:
             self.dtype = np.dtype(np.float32)
         target = self.loss.check(y)
@@ -135,7 +122,7 @@ class InputCheck:
         return target
 
     def arrays(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
-        """All rows, checked at once, and encoded."""
+        """All rows in memory, checked and encoded."""
         X = dense_for(self.encoder, X)
         self._check_targets_given(y)
         encoded = not sparse.issparse(X) and (self._first or self.encoder is not None)
@@ -182,7 +169,7 @@ class InputCheck:
         return x
 
     def settled(self, settings: FitSettings, model: Any) -> FitSettings:
-        """Settings with what depends on the columns, of which a source has told nothing yet."""
+        """The settings with all that is known of the columns now."""
         given = model.monotonic_cst
         signs = None if given is None else partial(self._signs, given)
         coded = None if self.encoder is None else self.encoder.coded
@@ -208,10 +195,7 @@ class InputCheck:
         groups: Any = None,
         seed: int = 0,
     ) -> Rows:
-        """The rows of a fit. Arrays are checked at once, what lies on disk as it is read.
-
-        Rows of one of the `groups` have one key for the folds, which follows from `seed`.
-        """
+        """The rows of a fit. Arrays are checked now, sources when read; `groups` share folds."""
         if is_listed(self.found.categorical_features) and (is_streamed(X) or sparse.issparse(X)):
             raise ValueError(
                 f"'categorical_features' needs 'X' as a frame or a dense array in memory. Got a "
@@ -241,7 +225,7 @@ class InputCheck:
     def keyed(
         self, x: Any, y: Array, weights: Array, groups: Any = None, seed: int = 0
     ) -> ArrayRows:
-        """Rows in memory with keys for the folds."""
+        """Rows in memory, with keys that decide their folds."""
         keys = None if groups is None else group_keys(groups, weights, seed)
         if keys is None:
             told_apart, text = x, () if self.encoder is None else self.encoder.text
@@ -253,7 +237,7 @@ class InputCheck:
 
 
 def repeat_keys(x: Any, y: Array, weights: Array, seed: int) -> Keys | None:
-    """For each row the key of the first that it repeats; None where no row repeats another."""
+    """For each row the key of the first row that it repeats; None if there are no repeats."""
     used = np.flatnonzero(weights > 0)
     first = repeated_rows(x[used], y[used])
     if first is None:
@@ -271,15 +255,7 @@ def repeat_keys(x: Any, y: Array, weights: Array, seed: int) -> Keys | None:
 
 
 def group_keys(groups: Any, weights: Array, seed: int) -> Keys:
-    """For each row the key of its group, which decides on its fold.
-
-    Parameters
-    ----------
-    groups : array-like of n
-        Labels of any type.
-    weights : array of n
-        Groups without a positive one do not count.
-    """
+    """The key of each row's group, which decides its fold. Groups without weight do not count."""
     if np.ma.is_masked(groups):
         raise ValueError("'groups' must have a label for each row. Got a masked array.")
     labels = np.asarray(groups)
@@ -315,7 +291,7 @@ def _is_missing(labels: Array) -> Array:
 
 
 def spread_rows(found: Array, numbers: Array, count: int) -> Array | None:
-    """What was found for some rows among all; None where these are not the rows of arrays."""
+    """What was found for some rows, among all; None if these are not most rows of an array."""
     if not len(numbers) or numbers[-1] >= count or len(numbers) < 0.5 * count:
         return None
     out = np.full((count, *found.shape[1:]), np.nan)

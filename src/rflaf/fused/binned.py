@@ -1,8 +1,8 @@
 """Columns in bins, as a matrix that is never made.
 
-All bins below a value are full, and all above it are empty. The product of a row with W is then
-read from sums over the rows of W up to each edge: two of them per column, those of the edges around
-the value, where the matrix itself has a number for every bin.
+Bins below a value are full (1), and bins above it are empty (0). So a row times W needs only two
+rows of sums per column: those over W's rows up to the two edges around the value. The matrix itself
+has a number for every bin.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the functions of BLAS and LAPACK are, for calls without the GIL."""
+"""Addresses of functions of BLAS and LAPACK, for calls without the GIL."""
 
 from __future__ import annotations
 

@@ -77,7 +77,6 @@ class UpstreamChunks:
         return self._nothing, 0, left[rows][0], right
 
     def block(self, rows: slice) -> Array:
-        """These rows of G as a matrix."""
         if self._dense is not None:
             return self._matrix[rows]
         return np.asarray(self._left[rows] @ self._right)
@@ -123,10 +122,10 @@ def for_each(task: Callable[[slice], None], ranges: list[slice]) -> None:
 
 
 def for_all_rows(task: Callable[[slice], None], shape: tuple[int, int], elements: int) -> None:
-    """Run `task` on ranges of rows which do not depend on one another, nor on how they are cut.
+    """Run `task` on ranges of rows that do not depend on one another, nor on how they are cut.
 
-    Where nobody could help the ranges are large: each call of a kernel takes the GIL, and fits at
-    work on several threads would wait for each other.
+    The ranges are large if no thread is free to help: each kernel call takes the GIL, and parallel
+    fits would wait for each other.
     """
     if nobody_helps():
         elements = max(elements, _AT_ONCE)

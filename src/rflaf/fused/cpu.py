@@ -28,14 +28,14 @@ from rflaf.fused.table import Array, Direct, Float64, Sigma, Table
 from rflaf.runtime.threads import parallel
 
 _CHUNK = 1 << 15  # elements: about 20 microseconds of work, and a block that fits the cache
-_LONG_ROW = 64  # rows at least so long are worth a kernel's attention each
+_LONG_ROW = 64  # columns from which on the kernel takes row by row
 _DIRECT_CHUNK = 1 << 16  # larger, because NumPy's calls cost more than a kernel's
 _SPREAD_CHUNK = 3 << 15  # larger, because each has sums of its own,
 _MAX_SPREAD_CHUNKS = 64  # and no more of them than this
 _PRODUCT_BLOCK = 1 << 20  # elements of a block that goes through a matrix product
-_FEWEST_ROWS = 64  # that a thread takes at once
-_FUSED_INPUTS = 32  # up to so many, projecting inside the kernel beats a matrix product
-_FUSED_OUTPUTS = 16  # and so does the kernel's dot product up to so many
+_FEWEST_ROWS = 64  # at least, that a thread takes at once
+_FUSED_INPUTS = 32  # up to which projecting inside the kernel beats a matrix product
+_FUSED_OUTPUTS = 16  # up to which the kernel's own dot product beats one
 
 
 def apply(sigma: Sigma, z: Any, out: Array | None = None) -> Array:
@@ -46,7 +46,7 @@ def apply(sigma: Sigma, z: Any, out: Array | None = None) -> Array:
         _apply_matrix(sigma, z, result)
     elif result.flags.c_contiguous:
         source, target = np.ascontiguousarray(z).reshape(-1), result.reshape(-1)
-        whole = source.size // 8192 * 8192  # rows of our own making, and what is left
+        whole = source.size // 8192 * 8192  # in rows of 8192; then the rest
         if whole:
             shape = (-1, 8192)
             _apply_matrix(sigma, source[:whole].reshape(shape), target[:whole].reshape(shape))

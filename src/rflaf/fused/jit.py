@@ -5,7 +5,7 @@ rows and their places t; the second reads each one's row of four numbers whole a
 registers (`jit_vectors`). In one loop the numbers of the rows would have to be taken out of vectors
 one by one, which takes longer than reading them from memory.
 
-The kernels release the GIL; `threads` runs them on one range of rows after another.
+The kernels release the GIL; `rflaf.runtime.threads` runs them on one range of rows after another.
 
 Arguments: matrices are flat, with the distance of their rows beside them, and start at the first of
 `n` rows to do. `frame` and `cells` are those of `Table`. The upstream matrix is `dense`, or, where
@@ -133,7 +133,7 @@ def predict_rows(z, stride, width, cells, frame, right, out, n):
             out[r, c] = total[c]
 
 
-# The kernels below take tables with a row for either tail (`gradients.Tables`), and do the columns
+# The kernels below take tables with a row for either tail (`Tables`), and do the columns
 # from `first` to `stop`, of `width`. `together` columns go through all rows before the next do.
 # With a table per channel, starts[k] is the first row of that of column `first` + k; else it is
 # None, and numba compiles kernels without it.

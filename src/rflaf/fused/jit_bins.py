@@ -21,7 +21,6 @@ TILE, ROWS = 256, 64  # columns of W and rows at once, which stay in the second-
 
 @compiled
 def locate(x, d, columns, starts, edges, place, part, n):
-    """The edge below each value, and how far the value has come to the next one."""
     for r in range(n):
         for c in range(columns.size):
             value = x[r * d + columns[c]]

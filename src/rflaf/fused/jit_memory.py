@@ -73,10 +73,7 @@ def copied(typing, numbers, dtype):
 
 @intrinsic
 def upstream_run(typing, dense, i, left, r, right, width, j, count, g):
-    """g = dense[i...], or columns from j on of row r of `left` times `right`, C × `width`.
-
-    The product is meant where `dense` is None or empty.
-    """
+    """g = dense[i...]; if that is None or empty, columns j... of row r of `left` times `right`."""
 
     def code(context, builder, signature, args):
         def data(k, kind):

@@ -51,7 +51,7 @@ def _factor(blas, gram, share, diagonal, floor, w, matrix):
 
 @internal
 def _products(one, other, w, found):
-    """The products of rows of w numbers with those of the same number."""
+    """The dot products of rows of w numbers, one by one."""
     for c in range(found.size):
         total = 0.0
         for k in range(c * w, (c + 1) * w):
@@ -73,10 +73,7 @@ def _times_system(blas, phi, share, diagonal, n, w, p, outputs, image, middle):
 
 @internal
 def _solve(blas, phi, share, diagonal, matrix, n, w, right, outputs, fitted):
-    """A solution by the factor, refined by conjugate gradients with products of the features.
-
-    Phi times it goes to `fitted`.
-    """
+    """A solution by the factor, refined by conjugate gradients; Phi times it goes to `fitted`."""
     x, image, z = (
         copied(right, np.float64),
         zeros(right.size, np.float64),

@@ -27,10 +27,7 @@ def splat(b, x, lanes):
 
 
 def _declared(b, kind, name):
-    """A function of LLVM; its module may know it already.
-
-    llvmlite's own `declare_intrinsic` has no names for those of vectors.
-    """
+    """A function of LLVM, which may be known; llvmlite itself has no names for those of vectors."""
     return b.module.globals.get(name) or ir.Function(b.module, kind, name)
 
 

@@ -17,9 +17,9 @@ from rflaf.fused.chunks import flat, for_each, split_rows
 from rflaf.fused.table import Array, Float64
 from rflaf.runtime.threads import parallel
 
-_RANGE = 1 << 19  # features of a range of rows, which stay in a cache between two products
-_TOGETHER = 1 << 15  # numbers of the rows that tables are read for at once
-_MOST_SUMS = 64  # arrays of sums that are held at once
+_RANGE = 1 << 19  # features of a range of rows: they stay in a cache between two products
+_TOGETHER = 1 << 15  # numbers in the results of one range of rows
+_MOST_SUMS = 64  # arrays of sums held at once
 
 Loss = Callable[[Float64, slice], tuple[float, Any]]
 """From the scores of a range of rows, n × C, to their loss and its gradient for the scores."""
@@ -105,10 +105,7 @@ def _fill(phi: Array, right: Array, out: Float64) -> None:
 
 
 def _total(add: Callable[[int, Float64], None], n_ranges: int, shape: tuple[int, ...]) -> Float64:
-    """The sum, transposed, of what `add` adds for every range.
-
-    Several ranges in a row have their sums together, so that many rows do not need much memory.
-    """
+    """The transposed sum of what `add` adds for all ranges; some share sums, to save memory."""
     together = max(1, -(-n_ranges // _MOST_SUMS))
     firsts = range(0, n_ranges, together)
     sums = np.zeros((len(firsts), *shape))
@@ -134,7 +131,7 @@ def _as_rows(phi: Array, v: Any) -> tuple[Array, Array]:
 
 
 def _checked(name: str, matrix: Any, rows: int, columns: int | None = None) -> Float64:
-    """The matrix, contiguous and in float64, or an error if its shape is another one."""
+    """The matrix, contiguous and in float64; raises if its shape is another one."""
     found = np.ascontiguousarray(matrix, np.float64)
     wanted = (rows, found.shape[-1] if columns is None else columns)
     if found.shape != wanted or found.ndim != 2:

@@ -98,8 +98,6 @@ def interpolated(tables: Array, place: Array, v: Array) -> tuple[Float64, Float6
 
 
 class HeldOutGradients(NamedTuple):
-    """J and its gradients."""
-
     loss: float
     coefficients: Float64
     log_alpha: float
@@ -136,7 +134,7 @@ def held_out(
     )
     weights_fit, weights_held = share_fit[:, None], share_held[:, None] / y_held.shape[1]
     gram = phi_fit.T @ (weights_fit * phi_fit)
-    floor = 1e-9 * np.trace(gram) / len(gram) + 1e-30  # for what no penalty keeps from singular
+    floor = 1e-9 * np.trace(gram) / len(gram) + 1e-30  # regular without a penalty, too
     diagonal = np.full(len(gram), max(alpha, floor))
     diagonal[-1] = floor
     system = gram + np.diag(diagonal)
@@ -162,10 +160,7 @@ def held_out(
 
 
 def binned_matrix(bins: Bins, x: Array, plain: Array) -> Float64:
-    """The matrix of rows in bins: the columns `plain`, and one for each bin.
-
-    `BinnedMatrix` has its products, with W and, as `pull_back`, of its transpose.
-    """
+    """The matrix of rows in bins, of which `BinnedMatrix` has products: `plain`, then every bin."""
     found = []
     for k, column in enumerate(bins.columns):
         edges = bins.edges[bins.starts[k] : bins.starts[k + 1]]
@@ -173,7 +168,7 @@ def binned_matrix(bins: Bins, x: Array, plain: Array) -> Float64:
     return np.column_stack([plain, (np.column_stack(found) - bins.mean) / bins.scale])
 
 
-# ---- gradients ----------------------------------------------------------------------------------
+# ---- tables per channel -------------------------------------------------------------------------
 
 
 def locate(tables: Tables, z: Array) -> tuple[Array, Float64]:
@@ -221,10 +216,7 @@ def readout_sums(
 
 
 def combine_splines(x: Array, low: float, spacing: float, pieces: Array, c: Array) -> Float64:
-    """y_rj = sum over i, k of B_k(x_ri) c_ikj, for splines on knots `spacing` apart.
-
-    Their degree is that of `pieces`; the last cell of the first begins at `low`.
-    """
+    """y_rj = sum over i, k of B_k(x_ri) c_ikj; arguments as in `rflaf.fused.combine_splines`."""
     return np.asarray(np.einsum("rik,ikj->rj", _splines(x, low, spacing, pieces, c, 0), c))
 
 
@@ -238,7 +230,7 @@ def spline_gradients(
 
 
 def _splines(x: Array, low: float, spacing: float, pieces: Array, c: Array, order: int) -> Float64:
-    """Of every x the splines on unit knots, n × in × N, or their derivatives; outside, zero."""
+    """The splines at each x, n × in × N, or their derivatives; zero outside their knots."""
     degree = len(pieces) - 1
     spline = BSpline.basis_element(np.arange(degree + 2.0), extrapolate=False)
     place = (np.asarray(x, np.float64)[..., None] - low) / spacing + degree - np.arange(c.shape[1])
@@ -272,10 +264,7 @@ def fit_parts(parts: PartRows, phi: Array, target: Float64, penalties: Float64) 
 def part_slopes(
     partitions: PartModels, sigma: Sigma, z: Array, end: Array | None = None, steps: int = 1
 ) -> Float64:
-    """The derivative of the scores in Z, n × C × T m; with an `end` its mean on the way there.
-
-    In each of the steps, sides of cuts have their mean over it, and their mean slope.
-    """
+    """The slope of the scores in Z, n × C × T m; with an `end`, its mean over `steps` to there."""
     step = np.zeros(z.shape) if end is None else (end.astype(np.float64) - z) / steps
     middles = [z + (k + 0.5) * step for k in range(steps)]
     return np.mean([_part_slopes(partitions, sigma, each, step) for each in middles], axis=0)

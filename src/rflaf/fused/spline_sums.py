@@ -15,7 +15,7 @@ from rflaf.fused.table import Array, Float64
 from rflaf.runtime.threads import parallel
 
 _CHUNK = 1 << 16  # products at a time
-_COPIES = 4  # of the gradient for c, at most
+_COPIES = 4  # at most, of the gradient for c
 
 
 def combine_splines(x: Array, low: float, spacing: float, pieces: Float64, c: Array) -> Array:
@@ -53,5 +53,5 @@ def spline_gradients(
 
 
 def _products(x: Array, pieces: Float64, c: Array) -> int:
-    """Per row."""
+    """Products per row."""
     return int(x.shape[1] * pieces.shape[0] * c.shape[2])

@@ -67,10 +67,7 @@ def is_frame(X: Any) -> bool:
 
 
 def is_plain(X: Any) -> bool:
-    """Whether a frame has numbers only, which scikit-learn makes a matrix of at once.
-
-    Numbers that may be an identifier are looked at more closely.
-    """
+    """Whether scikit-learn can make a matrix of the frame at once: numbers, none likely an id."""
     frame = nw.from_native(X, eager_only=True)
     return not any(is_id_name(str(name)) for name in frame.columns) and all(
         series.dtype.is_numeric()
@@ -80,13 +77,12 @@ def is_plain(X: Any) -> bool:
 
 
 def is_id_name(name: str) -> bool:
-    """Whether a column of this name is likely to number its rows."""
+    """Whether a column of this name is likely to identify its rows."""
     words = re.sub(r"([a-z])I[dD]$", r"\1_id", name.strip())
     return bool(_ID_NAME.fullmatch(words.lower()))
 
 
 def columns_of(X: Any) -> list[Column]:
-    """The columns of a frame, or of an array with two dimensions."""
     frame = as_frame(X)
     if frame is not None:
         return [_of_series(series) for series in frame.iter_columns()]
@@ -100,10 +96,7 @@ def column_of(values: Any) -> Column:
 
 
 def values_of(series: nw.Series[Any]) -> Array:
-    """A Series as NumPy has it: floats with NaN, times and durations with NaT, or objects.
-
-    Times are those on the clock of the column's own time zone.
-    """
+    """A Series in NumPy: floats with NaN, local times and durations with NaT, or objects."""
     dtype = series.dtype
     if _has_objects(series) or _needs_exact(series):
         return _objects(series)
@@ -121,7 +114,7 @@ def values_of(series: nw.Series[Any]) -> Array:
 
 
 def _needs_exact(series: nw.Series[Any]) -> bool:
-    """Whether floats might not tell integers apart."""
+    """Whether floats might make some integers equal."""
     whole = series.dtype.is_integer() and len(series) > 0
     return whole and not _fits_floats(series.min(), series.max())
 
@@ -148,7 +141,7 @@ def _is_extension(series: nw.Series[Any]) -> bool:
 
 
 def level_name(value: Any) -> str:
-    """How a value is called as a level: 1, 1.0 and "1" are the same one."""
+    """The name of a value as a level: 1, 1.0 and "1" share one."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bool | np.bool_):
@@ -204,7 +197,7 @@ def _of_series(series: nw.Series[Any]) -> Column:
 
 
 def levels_column(name: str, values: list[Any]) -> Column:
-    """Values that are levels, or missing; they can be keys of a dict."""
+    """A column of categories; the values are hashable."""
     place = {value: k for k, value in enumerate(dict.fromkeys(values))}
     codes = np.fromiter(map(place.__getitem__, values), np.intp, len(values))
     return Column(

@@ -19,7 +19,7 @@ _TIME = r"(\d{1,2}):([0-5]\d)(?::([0-5]\d)(?:\.(\d+))?)?"
 _CLOCK = rf"(?:[T ]\s*{_TIME}\s*([AaPp][Mm])?\s*({_SHIFT})?)?\s*"
 _YEAR_FIRST = re.compile(r"\s*(\d{4})([-/.])(\d{1,2})\2(\d{1,2})" + _CLOCK, re.ASCII)
 _YEAR_LAST = re.compile(r"\s*(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})" + _CLOCK, re.ASCII)
-# What NumPy reads as we do, and fast. It applies offsets, so there must be none.
+# Forms that NumPy reads as we do, but faster; without offsets, which it would apply.
 _PLAIN = re.compile(r"(?!0000)\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?", re.ASCII)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _DAY = 86_400_000_000  # microseconds, which are exact
@@ -40,7 +40,7 @@ class _Text(NamedTuple):
 
 
 def _orders(form: str) -> tuple[str, ...]:
-    """The orders that a form may have; the first is taken where nothing tells."""
+    """The orders that a form may have, the likeliest first."""
     if not form:
         return ("ymd",)
     likely = ("mdy", "dmy") if form[0] == "/" else ("dmy", "mdy")
@@ -62,13 +62,12 @@ def _meanings(form: str, fields: tuple[str, str, str]) -> dict[str, int]:
 
 
 def learn_orders(texts: Sequence[str]) -> tuple[dict[str, str], str, list[str]] | None:
-    """How some texts write their dates; None where one of them is no date.
+    """How texts write their dates; None if one of them is no date.
 
-    The result has the order of day, month and year for each form: the separator and the digits of
-    the year. Every text of a form has a day in this order. Where several orders are left, the month
-    comes first after slashes, and the day after dots and dashes. A form whose texts mean the same
-    in all orders has none. Then come the offset from UTC ("" without any, "UTC" if there are
-    several), and notes on orders that no text could decide on.
+    The order of day, month and year of a form (separator and digits of the year) is one in which
+    each of its texts has a day. If several are left, the month comes first after slashes, and the
+    day after dots and dashes; if all mean the same, the form has none. Then come the offset from
+    UTC ("" without any, "UTC" if there are several), and notes on orders that no text decides.
 
     Examples
     --------
@@ -108,12 +107,8 @@ def read_dates(texts: Sequence[str], orders: Mapping[str, str]) -> tuple[Array, 
     """Seconds since 1970 by the clock that each text shows, and its offset from UTC in seconds.
 
     The offset is NaN where there is none. Each text is read by itself: by the order of its form, or
-    by its only meaning if the form has no order. Digits after microseconds are cut off.
-
-    Raises
-    ------
-    ValueError
-        For a text that is no date, or may be one of several.
+    by its only meaning if the form has no order. Digits after microseconds are cut off. A text that
+    is no date, or may be one of several, raises ValueError.
 
     Examples
     --------

@@ -28,7 +28,7 @@ from rflaf.inputs.target_means import Coded, inner_folds, learn_means
 from rflaf.inputs.text import TextPart
 from rflaf.inputs.unknown import UnknownLevels
 
-_MOST_CLASSES = 20  # whole numbers of more values are numbers, if nobody says otherwise
+_MOST_CLASSES = 20  # integers with more values are no classes, if target_type is "auto"
 CATEGORICAL = [StrOptions({"from_dtype"}), "array-like", None]
 
 
@@ -135,7 +135,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         return self.encode(inputs)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> Array:
-        """Set all fitted attributes; the fit's rows as `fit_transform` gives them."""
+        """Set all fitted attributes; return the rows as `fit_transform` does."""
         if sparse.issparse(X):
             raise TypeError("ColumnEncoder takes frames and dense arrays. Got a sparse matrix.")
         found = ColumnEncoder(self.categorical_features)  # nothing is set on self before the end
@@ -243,7 +243,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         return x if self.means_ is None else self.means_(x)
 
     def export(self, graph: Any, x: str) -> str:
-        """What becomes of a matrix of numbers, as part of a graph."""
+        """The encoding of a matrix of numbers, as part of a graph."""
         part = cast(NumberPart, self.parts_[0])
         if len(part.at) < self.n_features_in_:
             graph.refuse_infinite(x)  # in any column, as the estimator does
@@ -278,7 +278,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         numbers = first.at if isinstance(first, NumberPart) else np.zeros(0, np.intp)
         found[: len(numbers)] = given[numbers]
         for j in np.setdiff1d(np.flatnonzero(given), numbers):
-            if self.kinds_[j] not in ("empty", "id"):  # which predictions do not depend on
+            if self.kinds_[j] not in ("empty", "id"):  # predictions do not depend on these
                 names = getattr(self, "feature_names_in_", range(self.n_features_in_))
                 raise ValueError(
                     "'monotonic_cst' takes numeric columns. Got one for column "
@@ -328,7 +328,6 @@ def _coded(parts: Sequence[Part]) -> Coded | None:
 
 
 def _encoded(parts: Sequence[Part], inputs: Any) -> Array:
-    """What the parts make of `inputs`."""
     if isinstance(inputs, np.ndarray):
         part = cast(NumberPart, parts[0])
         whole = len(part.at) == inputs.shape[1]

@@ -12,8 +12,8 @@ from rflaf.inputs.column import Column, column_of, is_id_name, levels_column, le
 from rflaf.inputs.dates import learn_orders, on_clock, read_dates
 from rflaf.runtime.callers import warn
 
-FEW_LEVELS = 20  # that a category of numbers and something else may have
-_ALL_DIFFERENT = 0.95  # of the rows, for numbers that are called an id
+FEW_LEVELS = 20  # at most, in a category that consists mostly of numbers
+_ALL_DIFFERENT = 0.95  # share of distinct integers from which on a column called an id is one
 TRUTH = {"True": 1.0, "true": 1.0, "TRUE": 1.0, "False": 0.0, "false": 0.0, "FALSE": 0.0}
 
 SAME = {"True": "1", "False": "0"}  # levels of the same meaning
@@ -53,7 +53,6 @@ def column_kind(values: Any) -> str:
 
 
 def kind_of(column: Column) -> str:
-    """The kind of a column that has been read."""
     if column.other:
         return "other"
     if column.times is not None:
@@ -81,10 +80,7 @@ def kind_of(column: Column) -> str:
 
 
 def kinds_of(columns: Sequence[Column], named: Iterable[int], refuse: bool) -> list[str]:
-    """The kinds of columns, of which those that are `named` are categories.
-
-    An error if there are categories or text, and `refuse` says that there must be none.
-    """
+    """The kinds; columns in `named` are categories. With `refuse`, categories and text raise."""
     kinds = [kind_of(column) for column in columns]
     for k in named:
         if kinds[k] not in ("empty", "other"):
@@ -131,10 +127,7 @@ def as_numbers(column: Column, odd_are_missing: bool = False, duration: bool = F
 
 
 def as_levels(column: Column) -> tuple[Array, list[str]]:
-    """A column as a category: the code of each row, -1 where it is missing, and the levels.
-
-    True and 1 are one level, and so are False and 0.
-    """
+    """Codes (-1: missing) and levels of a column as a category; True is 1, and False is 0."""
     if column.exact is not None:
         column = levels_column(column.name, column.exact.tolist())
     values = column.numbers if column.numbers is not None else column.times
@@ -158,10 +151,7 @@ def date_reading(column: Column) -> tuple[dict[str, str], str, list[str]]:
 
 
 def as_times(column: Column, orders: Mapping[str, str], zone: str) -> Array:
-    """A column of dates as seconds since 1970 on the clock of the fit's time zone, with NaN.
-
-    `orders` are those of dates as text, and `zone` is "" if the fit had none.
-    """
+    """Seconds since 1970 on the clock of the fit's `zone` ("": none); `orders` are for texts."""
     if column.numbers is not None and np.isnan(column.numbers).all():
         return column.numbers
     if column.times is not None:
@@ -205,7 +195,7 @@ def _read_levels(column: Column, orders: Mapping[str, str]) -> tuple[Array, Arra
 
 
 def explain(column: Column, kind: str) -> str:
-    """A few words on what is unusual about a column of this kind."""
+    """What is unusual about a column of this kind, as a sentence."""
     if kind == "date":
         return f"Column {column.name!r} contains dates."
     if kind in ("id", "text"):
@@ -229,7 +219,7 @@ def explain(column: Column, kind: str) -> str:
 
 
 def warn_of(columns: Sequence[Column], kinds: Sequence[str], unsure: list[str]) -> None:
-    """One warning for all columns of which something is not used, or not sure."""
+    """Warn once of all columns that are ignored, or used with doubt."""
     gone = [explain(c, kind) for c, kind in zip(columns, kinds) if kind in LEFT_OUT]
     lenient = [
         explain(column, kind)
@@ -262,7 +252,7 @@ def _merges(column: Column) -> bool:
 
 
 def odd_entries(column: Column) -> Array:
-    """The codes of those rows of a column with levels whose level is no number."""
+    """The codes of rows whose level is no number."""
     codes = np.asarray(column.codes)
     there = codes[codes >= 0]
     return there[np.isnan(_parsed(column.levels))[there]]

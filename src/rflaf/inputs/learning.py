@@ -23,14 +23,14 @@ from rflaf.inputs.parts import (
 )
 from rflaf.inputs.text import text_part
 
-_MOST_MEASURED = 10_000  # rows that a median is taken of
-_LEAST_ROWS = 5  # that a level needs for a column of its own; fewer where the rows are few
+_MOST_MEASURED = 10_000  # rows used for a median
+_LEAST_ROWS = 5  # of a level with a column of its own; fewer in small tables
 _MOST_LOST = 0.2  # of the rows in rare levels, where codes are possible
-_MONTHS = 3  # that dates must spread over for a place in the year to tell more than the days do
+_MONTHS = 3  # from which on the place in the year tells more than the days do
 
 
 def matrix_parts(x: Array) -> tuple[list[Part], list[str]]:
-    """What becomes of a matrix, and the kinds of its columns."""
+    """The part for a matrix, and the kinds of its columns."""
     empty = np.zeros(x.shape[1], bool)
     spoilt = columns_with_missing(x)
     empty[spoilt] = np.isnan(x[:, spoilt]).all(axis=0)
@@ -45,7 +45,7 @@ def matrix_parts(x: Array) -> tuple[list[Part], list[str]]:
 def column_parts(
     columns: list[Column], kinds: Sequence[str], one_hot_levels: int, codes: bool
 ) -> tuple[list[Part], list[str]]:
-    """What becomes of the columns, and notes on dates that could be read in several ways."""
+    """The parts for the columns, and notes on ambiguous dates."""
 
     def of_kind(*wanted: str) -> list[int]:
         return [k for k, kind in enumerate(kinds) if kind in wanted]
@@ -78,10 +78,7 @@ def learn_numbers(
 
 
 def date_parts(columns: list[Column], at: list[int]) -> tuple[list[DatePart], list[str]]:
-    """A part for each column of dates; those after the first also have their distance to it.
-
-    Beside them, notes on dates that could be read in several ways.
-    """
+    """Parts of date columns, later ones with the days to the first; notes on ambiguous dates."""
     found: list[DatePart] = []
     first_times: Array = np.zeros(0)
     said = []
@@ -117,18 +114,14 @@ def _varies(times: Array, circle: str) -> bool:
 
 
 def level_part(column: int, values: Column, one_hot_levels: int, codes: bool) -> Part:
-    """A part for a category: one-hot columns.
-
-    With `codes`, it is the codes of levels where more than `one_hot_levels` of them are not rare,
-    or so many that most would be rare.
-    """
+    """One-hot columns for a category; with `codes`, level codes where levels are many or rare."""
     given, names = as_levels(values)
     given = np.where(given < 0, len(names), given)  # missing is a level of its own
     counts = np.bincount(given, minlength=len(names) + 1)
     used = np.flatnonzero(counts[:-1]).tolist()
     least = min(_LEAST_ROWS, max(1, len(given) // 40))
     kept = np.flatnonzero(counts >= least)
-    lost = 1 - counts[kept].sum() / len(given)  # among the rare ones
+    lost = 1 - counts[kept].sum() / len(given)  # share of rows in rare levels
     many = len(kept) > one_hot_levels or (len(used) > one_hot_levels and lost > _MOST_LOST)
     if many and codes:
         return CodePart(column, sorted(names[k] for k in used))

@@ -24,10 +24,10 @@ def checked(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
     try:
         found = validate_data(estimator, X, reset=reset, **options)
         if sparse.issparse(found) and not found.has_canonical_format:
-            found = found.copy()  # entries of one place are added up before they are clipped
+            found = found.copy()  # entries at one place are summed before they are clipped
             found.sum_duplicates()
         return found
-    except OverflowError as error:  # integers, which have no largest one
+    except OverflowError as error:  # of integers, which have no largest one
         columns = columns_of(np.asarray(X, object))
         names = [c.name for c in columns if c.numbers is not None and np.isinf(c.numbers).any()]
         raise ValueError(f"Input X contains a number too large for a float in {names}.") from error
@@ -73,11 +73,9 @@ def _some(names: Sequence[str]) -> str:
 
 
 def has_columns(X: Any, categorical_features: Any, numeric: bool = True) -> bool:
-    """Whether X must be read column by column.
+    """Whether X must be read by column; `numeric`: the fit, if there was one, found only numbers.
 
-    `numeric` says whether a fit has found numbers only, if there was one. An array of objects is
-    one of numbers unless somebody said that there are categories in it; then integers, too, are
-    kept as they are, for floats would round large ones.
+    Arrays with categories keep integers as they are: floats would round large ones.
     """
     if is_frame(X):
         return not numeric or is_listed(categorical_features) or not is_plain(X)
@@ -90,10 +88,7 @@ def has_columns(X: Any, categorical_features: Any, numeric: bool = True) -> bool
 
 
 def check_numbers(X: Any) -> None:
-    """An error if a frame has text, categories or dates, though rows in blocks are numbers.
-
-    scikit-learn would take categories that look like numbers for numbers.
-    """
+    """Refuse text, categories and dates: scikit-learn would make numbers of some of them."""
     frame = as_frame(X)
     for name, dtype in frame.schema.items() if frame is not None else ():
         if dtype in (nw.String, nw.Categorical, nw.Enum) or dtype.is_temporal():
@@ -104,10 +99,7 @@ def check_numbers(X: Any) -> None:
 
 
 def opened(estimator: Any, X: Any, reset: bool, numeric: bool = True) -> Any:
-    """X as a matrix where all of it is numbers, else as columns; NaN may be among the numbers.
-
-    The estimator's columns are set, or compared with those of X, and errors have its name.
-    """
+    """X as a matrix (all numbers) or as columns, with NaN; names are set (`reset`) or compared."""
     if has_columns(X, estimator.categorical_features, numeric):
         if not is_frame(X):
             X = np.asarray(check_array(X, dtype=None, ensure_all_finite=False))
@@ -131,7 +123,7 @@ def opened(estimator: Any, X: Any, reset: bool, numeric: bool = True) -> Any:
 
 
 def count_rows(inputs: Any) -> int:
-    """The rows of what `opened` gives."""
+    """The number of rows of what `opened` returns."""
     if isinstance(inputs, np.ndarray):
         return len(inputs)
     return next((count for column in inputs if (count := column.count) is not None), 0)
@@ -144,7 +136,7 @@ def column_names(estimator: Any) -> list[str]:
 
 
 def is_listed(categorical_features: Any) -> bool:
-    """Whether columns are named there."""
+    """Whether it lists columns: it is neither None nor "from_dtype"."""
     return categorical_features is not None and not isinstance(categorical_features, str)
 
 

@@ -1,4 +1,4 @@
-"""What becomes of columns: each part turns some of them into numbers.
+"""Parts of an encoder: each turns some of the columns into numbers.
 
 `origin` of a part is the column that each of its results comes from, `names` gives the results'
 names for those of the columns, and `encode` their values, n × width.
@@ -20,7 +20,7 @@ from rflaf.inputs.text import TextPart
 
 YEAR = 365.2425  # days
 CIRCLES = ("year", "week", "day")
-DIGITS = 9  # of points on circles: the sines of 30° and 150° must be one value and not two
+DIGITS = 9  # decimals of sines and cosines: those of 30° and 150° must be equal
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,6 @@ class NumberPart:
         return np.hstack([x, flags]) if flags.shape[1] else x
 
     def export(self, graph: Any, x: str) -> str:
-        """The same as part of a graph."""
         graph.refuse_infinite(x)
         missing = graph.add("IsNaN", x)
         filled = graph.add("Where", missing, self.medians.astype(np.float64), x)
@@ -68,7 +67,6 @@ class NumberPart:
 
 
 def columns_with_missing(x: Array) -> Array:
-    """The columns of a matrix that have NaN somewhere."""
     with np.errstate(over="ignore", invalid="ignore"):
         likely = np.flatnonzero(np.isnan(x.sum(axis=0)))  # one pass, and no matrix of flags
     return likely[np.isnan(x[:, likely]).any(axis=0)]
@@ -86,7 +84,6 @@ class LevelPart:
 
     @property
     def known(self) -> list[str]:
-        """All levels of the fit."""
         return [*self.levels, *self.rare]
 
     @property
@@ -102,17 +99,13 @@ class LevelPart:
 
 @dataclass(frozen=True)
 class CodePart:
-    """A category of many levels: the code of each row's level, as a float.
-
-    Codes are 0, 1, … in the order of `levels`; missing and unknown levels have the next two.
-    """
+    """A category of many levels as floats 0, 1, …; missing and unknown levels have the next two."""
 
     column: int
     levels: list[str]
 
     @property
     def known(self) -> list[str]:
-        """All levels of the fit."""
         return self.levels
 
     @property
@@ -121,7 +114,6 @@ class CodePart:
 
     @property
     def size(self) -> int:
-        """The number of codes."""
         return len(self.levels) + 2
 
     def names(self, names: Sequence[str]) -> list[str]:
@@ -188,7 +180,7 @@ class DatePart:
 
 
 def phase(times: Array, circle: str) -> Array:
-    """Where on the circle moments lie, from 0 to 1. The year's is off by a day at most."""
+    """The place of moments on a circle, 0 to 1; that in the year is off by a day at most."""
     days = times / DAY
     if circle == "year":
         return np.mod(days, YEAR) / YEAR

@@ -18,9 +18,8 @@ FARTHEST = 1e15  # standard deviations; further out, sums of float32 products wo
 def column_moments(x: Any, weights: Array) -> tuple[Array, Array]:
     """Weighted mean and standard deviation of each column, in float64.
 
-    A column that does not vary, up to rounding, has the standard deviation 0, and so has one whose
-    values are all below 1e-300. Sparse columns keep the mean 0, so that they stay sparse, and are
-    measured from there.
+    The deviation is 0 for columns that are constant up to rounding, or all below 1e-300. Sparse
+    columns stay sparse: their mean counts as 0.
     """
     share = weights / weights.sum()
     if sparse.issparse(x):
@@ -65,10 +64,7 @@ def _positive(largest: Array) -> Array:
 
 
 def standardise(x: Any, mean: Array, scale: Array, dtype: Any) -> Any:
-    """(x - mean) / scale in `dtype`; columns with the scale 0 become 0.
-
-    Sparse rows stay sparse where the means are zero, as those of sparse rows are.
-    """
+    """(x - mean) / scale in `dtype`; 0 where the scale is 0. With means 0, sparse rows stay so."""
     if sparse.issparse(x) and mean.any():
         x = x.toarray()
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)

@@ -17,12 +17,12 @@ from rflaf.inputs.text_ridge import TextRidge, learn_text, text_width
 
 _LEAST_SHRINKAGE, _MOST_SHRINKAGE = 1.0, 1000.0  # rows of average weight
 _INNER = 5  # folds that means leave out, one at a time
-_SMALLEST = 5e-324  # positive number: targets that are 0 have no say in the unit
+_SMALLEST = 5e-324  # unit of a fold whose targets are all 0, so that the others decide
 
 
 @dataclass(frozen=True)
 class Coded:
-    """Which columns of a matrix hold codes of levels, or numbers of texts."""
+    """The columns of a matrix that hold codes of levels, or numbers of texts."""
 
     columns: NDArray[np.intp]  # those of codes
     sizes: tuple[int, ...]  # the number of codes of each: its levels, then missing, then unknown
@@ -30,7 +30,6 @@ class Coded:
 
     @property
     def replaced(self) -> NDArray[np.intp]:
-        """All these columns."""
         return np.concatenate([self.columns, *self.texts])
 
     def width(self, d: int, outputs: int) -> int:
@@ -45,26 +44,25 @@ class TargetMeans:
 
     d: int  # the number of columns of x
     columns: NDArray[np.intp]  # those that hold codes
-    tables: list[Array]  # size × C for each of these, for rows that had no part in the means
-    # for rows that had: the means without the rows of their own fold, by fold
+    tables: list[Array]  # size × C for each of these, for new rows
+    # for training rows: the means without the rows of their own fold, by fold
     of_fold: dict[int, list[Array]] = field(default_factory=dict)
     texts: list[TextRidge] = field(default_factory=list)  # the predictions
 
     @property
     def replaced(self) -> NDArray[np.intp]:
-        """The columns of x that others take the place of."""
+        """The columns of x that give way to others."""
         return np.concatenate([self.columns, *(text.columns for text in self.texts)])
 
     @property
     def outputs(self) -> int:
-        """C."""
+        """C, the number of targets."""
         return int([*self.tables, *(text.weights for text in self.texts)][0].shape[1])
 
     def __call__(self, x: Array, fold: Array | None = None) -> Array:
         """The other columns of x in their order, then C means per coded column, then texts.
 
-        `fold` is that of each row that the means were learned from; -1 for other rows. None: no
-        row was.
+        `fold` is the fold of each row in training, -1 for new rows; None: all rows are new.
         """
         codes = x[:, self.columns].astype(np.intp)
         means = [table[code] for table, code in zip(self.tables, codes.T)]
@@ -77,7 +75,7 @@ class TargetMeans:
         return np.hstack([others, *means]).astype(x.dtype, copy=False)
 
     def export(self, graph: Any, x: str) -> str:
-        """The same as part of a graph, for rows that had no part in the means."""
+        """The same for new rows, as part of a graph."""
         others = np.delete(np.arange(self.d), self.replaced)
         parts = [graph.columns(x, others)] if len(others) else []
         for column, table in zip(self.columns, self.tables):
@@ -98,7 +96,7 @@ class TargetMeans:
 
 
 def inner_folds(keys: Array) -> NDArray[np.intp]:
-    """Which part of the rows means of the target leave out for a row: its own, and its group's."""
+    """The fold of each row, which its target means leave out; rows with one key share it."""
     return (keys % keys.dtype.type(_INNER)).astype(np.intp)
 
 
@@ -107,17 +105,14 @@ def learn_means(
 ) -> TargetMeans:
     """Means of targets by level and predictions by text: of all rows, and of all but a fold's.
 
-    Rows of weight zero do not count, and the unit of weights does not matter. Rows that belong
-    together share a fold; folds are numbered from 0 on.
+    Rows that belong together share a fold; folds are numbered from 0 on. Rows of weight zero do not
+    count. An unknown level, or one without rows, has the common mean.
 
-    Levels that are in fewer than `least` folds have the common mean for rows that had no part in
-    the means. With 2, a level whose rows all lie in one fold gets the common mean: its rows were
-    shown that, so nothing was learned about their own. With folds of groups this is any level that
-    belongs to one group, such as a name.
+    For new rows, so have levels in fewer than `least` folds. With 2, these are levels whose rows
+    all lie in one fold, such as the name of a group: these rows saw nothing else in training.
 
-    Means without a fold are computed from sums over the other folds, each in units of its own, so
-    that they have no bit of the fold's targets. An unknown level has the common mean, as has any
-    level without rows. Without any row of positive weight the means are 0.
+    Means without a fold come from sums over the other folds, each in units of its own, so that no
+    bit of the fold's targets is in them. Without any positive weight the means are 0.
     """
     texts = [learn_text(x, at, targets, weights, fold) for at in coded.texts]
     if not coded.sizes:
@@ -153,7 +148,7 @@ class _FoldSums:
 
     @property
     def weight(self) -> float:
-        """That of all rows, in units of the heaviest."""
+        """The total weight, in units of the heaviest."""
         return float(self.by_level[0][0, :, 0].sum())
 
 
@@ -182,10 +177,7 @@ def _sums_of_fold(
 
 
 def _tables(folds: list[_FoldSums], empty: list[Array], least: int = 1) -> list[Array]:
-    """Means over the rows of some folds; `empty` are the tables without any.
-
-    Levels that are in fewer than `least` of the folds have the common mean.
-    """
+    """Means by level over the rows of `folds`; the common mean for levels in fewer than `least`."""
     if not folds:
         return empty
     heaviest = max(part.heaviest for part in folds)

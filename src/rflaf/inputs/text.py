@@ -13,8 +13,8 @@ from rflaf.inputs.column import Column
 from rflaf.inputs.kinds import as_levels
 from rflaf.runtime.threads import use_threads
 
-_FEW = 30  # directions, where they are columns for a model
-_MANY = 300  # where members predict the target from them
+_FEW = 30  # directions that become inputs of a model
+_MANY = 300  # directions from which members predict the target
 _MOST_NUMBERS = 2**24  # n × directions, above _FEW of them
 _BUCKETS = 4096  # that n-grams are hashed to
 _MOST_LEARNED = 5_000  # texts
@@ -51,10 +51,7 @@ class TextPart:
 
 
 def text_part(column: int, values: Column, many: bool) -> TextPart:
-    """The directions in which the texts of a column spread most, few or `many`.
-
-    They are learned from the different texts in alphabetical order, whatever rows they are in.
-    """
+    """The main directions, few or `many`, of distinct texts; sorted, so that rows do not matter."""
     from sklearn.utils.extmath import randomized_svd
 
     codes, texts = as_levels(values)

@@ -15,23 +15,23 @@ from rflaf.runtime.threads import use_threads
 _PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # in rows; a text has the length 1
 _CLEARLY = 2.0  # standard errors
 _MOST_ROWS = 20_000  # that a regression is learned from
-_BESIDE = 10  # numbers that stay
+_BESIDE = 10  # numbers that stay beside the predictions
 _SMALLEST = 1e-300  # unit of targets
 
 
 @dataclass(frozen=True)
 class TextRidge:
-    """Predictions of C targets, in place of the K numbers of a column of text, and the first few.
+    """Predictions of C targets in place of a text's K numbers, of which the first few stay.
 
-    Where a text does not help, predictions are the mean, and nothing is beside them.
+    If the text does not help, predictions are the mean, and no number stays.
     """
 
     columns: NDArray[np.intp]  # of x, which hold the K numbers
-    weights: Array  # (K + 1) × C, for rows that had no part in the regression; intercepts are last
-    # 2 × C, the least and the largest prediction for rows of other folds. None goes beyond: rows
-    # that were learned from would, and models know nothing there.
+    weights: Array  # (K + 1) × C, for new rows; intercepts are last
+    # 2 × C, the least and the largest out-of-fold prediction, to which all are clipped: on rows it
+    # learned from, the ridge goes beyond them, where models have seen nothing.
     ends: Array
-    # for rows that had a part: the weights without the rows of their own fold, by fold
+    # for training rows: the weights without the rows of their own fold, by fold
     of_fold: dict[int, Array] = field(default_factory=dict)
 
     def __call__(self, x: Array, fold: Array | None = None) -> Array:
@@ -45,7 +45,7 @@ class TextRidge:
 
     @property
     def beside(self) -> NDArray[np.intp]:
-        """The columns of x that stay."""
+        """The numbers that stay, as columns of x."""
         return self.columns[: _BESIDE * bool(self.weights[:-1].any())]
 
     @property
@@ -55,7 +55,7 @@ class TextRidge:
         return np.concatenate([made, self.beside])
 
     def export(self, graph: Any, x: str) -> str:
-        """The same as part of a graph, for rows that had no part in the regression."""
+        """The same for new rows, as part of a graph."""
         product = graph.add("MatMul", graph.columns(x, self.columns), self.weights[:-1])
         found = graph.add("Add", product, self.weights[-1])
         found = graph.add("Min", graph.add("Max", found, self.ends[0]), self.ends[1])
@@ -86,7 +86,7 @@ def learn_text(
     used = used[np.linspace(0, len(used) - 1, min(len(used), _MOST_ROWS)).astype(np.intp)]
     numbers, place = np.unique(fold[used], return_inverse=True)
     nothing = np.zeros((len(columns) + 1, targets.shape[1]))
-    if len(numbers) < 2:  # there is nothing to choose a penalty by
+    if len(numbers) < 2:  # no second fold to choose a penalty by
         return TextRidge(columns, nothing, nothing[-2:])
     weights = weights[used] / weights[used].max()
     weights = weights / weights.mean()
@@ -108,10 +108,7 @@ def learn_text(
 def _cross_fitted(
     x: Array, targets: Array, weights: Array, fold: Array
 ) -> tuple[Array, list[Array], Array] | None:
-    """Weights of all rows and of all but each fold, and predictions by the latter; None: no gain.
-
-    All is about 0, and folds are 0, 1 and so on.
-    """
+    """Weights of all rows and of all but each fold, and the latter's predictions; None: no gain."""
     parts = [fold == k for k in range(int(fold.max()) + 1)]
     sums = [_RidgeSums.of(x[own], targets[own], weights[own]) for own in parts]
     without = [_solutions(_total(sums[:k] + sums[k + 1 :])) for k in range(len(sums))]

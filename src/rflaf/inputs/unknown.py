@@ -20,7 +20,6 @@ class UnknownLevels:
         self._examples: dict[str, str] = {}
 
     def look(self, columns: Sequence[Column]) -> None:
-        """Look at a block."""
         for part in list(self._parts):
             codes, levels = as_levels(columns[part.column])
             given = {levels[k] for k in np.unique(codes[codes >= 0]).tolist()}
@@ -32,7 +31,6 @@ class UnknownLevels:
                 self._examples.setdefault(name, min(given))
 
     def warn(self) -> None:
-        """Warn of what has been seen, if there is anything to say."""
         if self._examples:
             found = ", ".join(f"{name!r} (such as {k!r})" for name, k in self._examples.items())
             warn(

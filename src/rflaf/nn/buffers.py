@@ -19,10 +19,10 @@ from torch import Tensor
 
 _SMALLEST = 1 << 16  # bytes; the C library keeps what is smaller itself
 _MOST = 1 << 28  # bytes that are kept
-_KEPT_ALONE = 2  # references to an array that nobody has: the list's, and that of the question
+_KEPT_ALONE = 2  # references to a free array: the list's, and getrefcount's argument
 
 _lock = threading.Lock()
-_kept: list[Any] = []  # arrays of bytes, the last used last
+_kept: list[Any] = []  # arrays of bytes, the most recently used last
 
 
 def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
@@ -41,7 +41,7 @@ def _free_array(size: int) -> Any:
             _kept.append(_kept.pop(k))
             return _kept[-1]
     _kept.append(torch.empty(size, dtype=torch.uint8).numpy())
-    while sum(map(len, _kept)) > _MOST:  # what was not asked for longest; its tensors keep it
+    while sum(map(len, _kept)) > _MOST:  # the least recently used; tensors in use keep it
         del _kept[0]
     return _kept[-1]
 

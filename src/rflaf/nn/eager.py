@@ -99,10 +99,7 @@ def runs_eagerly(z: Tensor, a: Tensor) -> bool:
 def differentiable(
     function: Callable[..., Tensor], inputs: list[Tensor | None], h: Tensor
 ) -> list[Tensor | None]:
-    """The gradients of a function for its inputs, which can be differentiated in turn.
-
-    `h` is that for its value; inputs that ask for no gradient have None.
-    """
+    """Gradients for the `inputs`, differentiable in turn; `h` is that for the function's value."""
     with torch.enable_grad():
         value = function(*inputs)
     asks = [each is not None and each.requires_grad for each in inputs]
@@ -137,10 +134,7 @@ class _Activate(torch.autograd.Function):
 
 
 class _Readout(torch.autograd.Function):
-    """sigma(Z) V for Z = X W, or for X itself, or `rows` of it, where W is None.
-
-    Keeps sigma(Z), which the gradient for V needs.
-    """
+    """sigma(Z) V for Z = X W; without W, for X or its `rows`. Keeps sigma(Z), for V's gradient."""
 
     @staticmethod
     def forward(
@@ -187,7 +181,6 @@ class _Readout(torch.autograd.Function):
 
 
 def _order(rows: Tensor | None, n: int) -> Tensor:
-    """The numbers of the rows to read, of n."""
     return _all_rows(n) if rows is None else rows.contiguous()
 
 

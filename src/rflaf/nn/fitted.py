@@ -75,7 +75,7 @@ class MemberNetwork(TwoLayerNetwork):
     def __init__(self, member: Any, order: Array) -> None:
         layer = member.layer
         W = torch.from_numpy(layer.components[order])
-        sigma, factor = layer.activation, 1.0  # what features are times the module's
+        sigma, factor = layer.activation, 1.0  # features are this times the module's
         if isinstance(sigma.basis, Fixed):
             factor = float(sigma.coefficients[0])
             activation: nn.Module = FixedActivation(sigma.basis.name, sigma.basis.phase)
@@ -113,7 +113,6 @@ class _Tape(Operators):
         return node.name
 
     def call(self, name: str, module: nn.Module, x: str) -> str:
-        """A module of its own, applied to x."""
         self.root.add_module(name, module)
         return self.named(self.graph.call_module(name, (self.nodes[x],)))
 
@@ -127,7 +126,7 @@ class _Tape(Operators):
                 f"{', '.join(_OPERATORS)}. A custom form or loss uses it in 'export'."
             )
         given = [
-            # numbers of dimensions are no tensors here
+            # axes and shapes are plain numbers in PyTorch
             self._constants[name].tolist() if k and operator in _BY_AXES else self.nodes[name]
             for k, name in enumerate(names)
         ]
@@ -221,7 +220,7 @@ def _unsqueeze(x: Tensor, axes: list[int]) -> Tensor:
     return x.unsqueeze(axes[0])
 
 
-_BY_AXES = ("ReduceSum", "Reshape", "Squeeze", "Unsqueeze")  # and by shapes
+_BY_AXES = ("ReduceSum", "Reshape", "Squeeze", "Unsqueeze")  # or by shapes
 _OPERATORS: dict[str, Any] = {
     "Abs": torch.abs,
     "Add": torch.add,

@@ -139,7 +139,7 @@ def _frame(name: str) -> tuple[float, float, float, int]:
 
 
 def _cubics_for(name: str, z: Tensor) -> tuple[Tensor, Tensor]:
-    if torch.compiler.is_compiling():  # a tensor of a trace must not get into the cache
+    if torch.compiler.is_compiling():  # a traced tensor must not get into the cache
         made = (torch.tensor(array.tolist(), dtype=torch.float64) for array in cubics_of(name))
         cubics, edge_slopes = (tensor.to(z.device, _sum_dtype(z)) for tensor in made)
         return cubics, edge_slopes
@@ -155,7 +155,7 @@ def _cubics(name: str, device: torch.device, dtype: torch.dtype) -> tuple[Tensor
 
 
 def _sum_dtype(z: Tensor) -> torch.dtype:
-    return torch.float32 if z.device.type == "mps" else torch.float64  # which has no float64
+    return torch.float32 if z.device.type == "mps" else torch.float64  # MPS has no float64
 
 
 def _at_least_single(z: Tensor) -> Tensor:

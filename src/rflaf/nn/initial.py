@@ -17,7 +17,7 @@ from rflaf.arrays import Float64
 from rflaf.bases import FIXED_ACTIVATIONS, RBF, Basis, Continued
 
 Init = str | Activation | Callable[[Any], ArrayLike] | ArrayLike
-_FAR = 100.0  # lengths of the grid from it, where a function has become its asymptote
+_FAR = 100.0  # lengths of the grid: so far out a function has reached its asymptote
 _SAMPLE = 1 << 20  # numbers that a grid is chosen from
 
 
@@ -110,7 +110,7 @@ def grid_of(batches: Iterable[Tensor], coverage: float) -> tuple[float, float]:
     for z in batches:
         kept.append(z.detach().reshape(-1)[::step].float().cpu())
         size = sum(part.numel() for part in kept)
-        while size > _SAMPLE:  # every second of them, and of all that come
+        while size > _SAMPLE:  # keep every second number, of later batches too
             kept, step = [torch.cat(kept)[::2]], 2 * step
             size = kept[0].numel()
     values = torch.cat(kept).double().numpy() if kept else np.empty(0)

@@ -17,8 +17,8 @@ from rflaf.nn.eager import differentiable, runs_eagerly
 from rflaf.nn.networks import seeded
 from rflaf.runtime.threads import at_most
 
-_SPLINE_NOISE = 0.03  # the splines start almost flat; what a new network computes is SiLU's
-_BLOCK_NUMBERS = 2**22  # of the B_k(x_i) at a time: larger arrays take longer to get than to fill
+_SPLINE_NOISE = 0.03  # the splines start almost flat: a new network computes little but SiLU
+_BLOCK_NUMBERS = 2**22  # of the B_k(x_i) at a time: larger arrays take longer to allocate than fill
 
 
 class KANLayer(nn.Module):
@@ -28,13 +28,10 @@ class KANLayer(nn.Module):
     Elsewhere, compiled, and for second derivatives all of them, n × in × N, meet the coefficients
     in one matrix product, in blocks of rows. No n × out × in tensor is made.
 
-    The scale s_ji could be part of the c_jik, and what can be learned would be the same. How it is
-    learned would not: Adam moves each number by its rate. Where the inputs of a layer lie in few
-    cells, the c_jik of all edges into j would move together, and so j, by the rate times their
-    number, past the end of the next layer's grid. The scales differ in size and sign, and keep the
-    edges apart.
-
-    The splines are of degree 3 at most; `generator` draws the parameters.
+    The scale s_ji could be merged into the c_jik. The functions would be the same, but not how they
+    are learned: Adam moves each number by its rate. Where a layer's inputs lie in few cells, the
+    c_jik of all edges into j would move together, and j by the rate times their number, beyond the
+    next layer's grid. Scales that differ in size and sign keep the edges apart.
     """
 
     def __init__(

@@ -17,8 +17,8 @@ from rflaf.arrays import Float64
 from rflaf.bases import LEARNABLE_BASES, Basis, Continued
 from rflaf.fused import DEFAULT_TOL, Direct, Layout, Sigma, Table, basis_layout, table_frame
 
-# Cells to a basis's spacing, as few as will do. Splines would do with one, but the elements of a
-# batch that fall into one cell wait for one another in the adjoint.
+# Cells per spacing of a basis; the fewest that suffice are taken, six for Gaussians and splines.
+# Splines would do with one, but elements of a batch in one cell wait for each other in the adjoint.
 _PARTS = (6, 12, 24, 48, 96, 192, 384, 512)
 _types: dict[str, type[Basis]] = {
     kind.__name__: kind for kind in (*LEARNABLE_BASES.values(), Continued) if isinstance(kind, type)
@@ -58,17 +58,12 @@ def basis_name(basis: Basis) -> str:
 
 @lru_cache(maxsize=256)
 def named_basis(name: str) -> Basis:
-    """The basis of a string made by `basis_name`."""
     return json.loads(name, object_hook=_as_basis)
 
 
 @lru_cache(maxsize=256)
 def layout_of(name: str) -> Layout | CellLayout | None:
-    """The layout of a basis, or None where no table serves.
-
-    It has the fewest of `_PARTS` that give every function to `DEFAULT_TOL`; six to the spacing do
-    for Gaussians and splines.
-    """
+    """The layout with the fewest `_PARTS` that reach `DEFAULT_TOL`; None if no table serves."""
     basis = named_basis(name)
     if basis.tail == "direct":
         return None

@@ -21,8 +21,8 @@ from rflaf.nn.pieces import pieces
 
 _CONSTRAINTS = {"tails": [StrOptions({"linear", "zero", "constant", "basis"})]}
 _MEMORY = 0.1  # the weight of a new batch in the running share of inputs outside the grid
-_EVERY = 8  # batches, on the CPU, of which one is looked at for it,
-_SAMPLE = 2048  # elements of a batch that are looked at for it
+_EVERY = 8  # batches, of which one updates it on the CPU,
+_SAMPLE = 2048  # by so many of its elements
 
 
 class LearnableActivation(nn.Module):
@@ -162,7 +162,7 @@ class LearnableActivation(nn.Module):
         """Bring `outside_share` up to date; on the CPU now and then, by some of the elements."""
         z = z.detach()
         if z.device.type == "cpu" and not torch.compiler.is_compiling():
-            vars(self)["_batches"] += 1  # a module's own way of setting takes as long as a ReLU
+            vars(self)["_batches"] += 1  # Module.__setattr__ takes as long as a ReLU
             if self._batches % _EVERY != 1:
                 return
             step = max(1, z.numel() // _SAMPLE)
@@ -334,7 +334,7 @@ class LearnableActivation(nn.Module):
         return Activation(self.basis, a if channel is None else a[channel])
 
     def _activations(self) -> list[Activation]:
-        """That of every channel, or the one that they share."""
+        """The activation of each channel, or the shared one."""
         channels = [None] if self.channels is None else range(self.channels)
         return [self.to_activation(c) for c in channels]
 

@@ -18,9 +18,9 @@ from rflaf.runtime.callers import warn
 
 _FILLED = 0.99  # share of the first batch's Z that "auto" brings inside the grid
 _MOST_OUTSIDE = 0.2  # of Z; with more, a warning
-_EVERY = 64  # batches, of which one is looked at
-_ROWS, _COLUMNS = 256, 256  # of Z that are looked at
-# before PyTorch 2.7 nothing tells an export from a compilation
+_EVERY = 64  # batches, of which one is checked
+_ROWS, _COLUMNS = 256, 256  # of Z that are checked
+# before PyTorch 2.7 an export cannot be told from a compilation
 _is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
 
 
@@ -57,15 +57,11 @@ class FixedActivation(nn.Module):
         return self.FUNCTIONS[self.name](z + self.phase if self.phase else z)
 
     def extra_repr(self) -> str:
-        """For `repr`."""
         return self.name
 
 
 class TwoLayerNetwork(nn.Module):
-    """sigma(X W) V without an intercept; the four networks below differ in sigma and W alone.
-
-    `activation` is sigma, and `generator` draws W and V.
-    """
+    """sigma(X W) V without an intercept; the networks below differ only in sigma and frozen W."""
 
     frozen: ClassVar[bool]
     W: Tensor
@@ -101,10 +97,7 @@ class TwoLayerNetwork(nn.Module):
         return self.scaled(x) @ self.W
 
     def readout(self, z: Tensor, rows: Tensor | None = None) -> Tensor:
-        """sigma(Z) V, if `rows` is given, of those of Z.
-
-        Where W is frozen, training may start here, from Z computed once.
-        """
+        """sigma(Z) V, of `rows` of Z if given; with W frozen, training may start from Z itself."""
         sigma = self.activation
         if isinstance(sigma, LearnableActivation) and sigma.is_plain():
             return readout(z, sigma.coefficients, self.V, sigma.basis_name, rows)
@@ -121,7 +114,6 @@ class TwoLayerNetwork(nn.Module):
         return self.readout(self.project(x))
 
     def extra_repr(self) -> str:
-        """For `repr`."""
         d, m = self.W.shape
         outputs = self.V.shape[1] if self.V.ndim == 2 else None
         return f"n_inputs={d}, n_components={m}, n_outputs={outputs}, frozen={self.frozen}"

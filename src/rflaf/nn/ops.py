@@ -150,7 +150,6 @@ def _has_kernels(z: Tensor, a: Tensor, basis: str) -> bool:
 
 
 def runs_on_gpu(z: Tensor, basis: str) -> bool:
-    """Whether z lies where the kernels in Triton run."""
     if z.device.type != "cuda" or not z.is_floating_point() or not z.numel():
         return False
     return gpu_kernels() is not None and layout_of(basis) is not None

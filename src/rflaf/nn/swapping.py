@@ -18,10 +18,10 @@ from rflaf.nn.initial import fit, watched
 from rflaf.nn.learnable import LearnableActivation
 from rflaf.runtime.callers import warn
 
-_IMAGE_NDIM = 4  # from so many dimensions on, channels are the second one
+_IMAGE_NDIM = 4  # inputs of so many dimensions or more have their channels in the second
 _GRIDS = ((-4.0, 4.0), (-8.0, 8.0), (-16.0, 16.0))  # ReLU6 needs one with its kink at 6
 _FAR = 64.0  # inputs up to which the start is compared
-_CLOSE = 0.01  # of the function's range there: replacements that are further off are named
+_CLOSE = 0.01  # error relative to the function's range; beyond it there is a warning
 
 
 @checked(per=[StrOptions({"layer", "channel", "model"})])
@@ -199,7 +199,7 @@ def _basis_for(
     """The given basis, or the closest of a few, with linear tails."""
     grids = _GRIDS if grid is None else (grid,)
     best, least, inside = None, np.inf, np.inf
-    for each in grids:  # a wider one has wider cells: it is taken where it is closer, inside too
+    for each in grids:  # wider ones have wider cells: taken only if closer, inside too
         if least <= _CLOSE / 4:
             break
         found: list[Basis] = [

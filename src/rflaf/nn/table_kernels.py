@@ -1,8 +1,8 @@
 """The training kernels of `rflaf.fused` on tensors: values, and sums over cells for the gradient.
 
-They do what the functions of the same names in `rflaf.fused` do, which tests compare them with; but
-PyTorch's threads do the work (`team`), and what depends on shapes alone is kept for the next step.
-All tensors are contiguous, on the CPU, and of one dtype.
+They do what the functions of the same names in `rflaf.fused.reference` do, and tests compare the
+two. PyTorch's threads do the work (`team`), and what depends on shapes alone is kept for the next
+step. All tensors are contiguous, on the CPU, and of one dtype.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class TableMap:
 
     def pull_back(self, moments: Any, like: Tensor) -> Tensor:
         """The gradient for the coefficients, shaped as `like`."""
-        if self.straight:  # there t may be so large that its powers overflow; they belong to 0
+        if self.straight:  # at tails powers of t may overflow; their coefficients are 0
             moments[..., 0, 2:] = moments[..., -1, 2:] = 0
         if like.ndim == 2:
             sums = torch.from_numpy(moments).view(like.shape[0], -1)
@@ -94,7 +94,6 @@ def _as(gradient: Float64, like: Tensor) -> Tensor:
 
 @lru_cache(maxsize=64)
 def table_map(name: str) -> TableMap:
-    """The map of a basis by its name."""
     layout = layout_of(name)
     assert layout is not None, name
     cubics, slopes = cubics_of(name)
@@ -111,7 +110,6 @@ def table_map(name: str) -> TableMap:
 
 @lru_cache(maxsize=64)
 def _tensors(maps: TableMap, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The matrix, and the frame of tables, in a precision and on a device."""
     number = np.float32 if dtype == torch.float32 else np.float64
     frame = tables_frame(maps.low, maps.cell, maps.n_cells, maps.straight, number)
     with torch.inference_mode(False):  # a cached tensor must not belong to one mode

@@ -29,7 +29,7 @@ _NEXT, _TAKEN, _FAILED, _COUNT, _SEATS, _EACH, _ROWS, _ARRAYS = range(8)
 _ERROR, _REFUSED = 1, 2  # flags of _FAILED: the kernel raised, or returned False
 _SHARED_WORK = 1 << 16  # elements from which threads share the work
 
-_team: list[Any] = []  # the function that starts PyTorch's threads, or None, once it was sought
+_team: list[Any] = []  # once sought: the function that starts PyTorch's threads, or None
 
 
 class Part(NamedTuple):
@@ -62,7 +62,7 @@ class Plan:
             self._rows[:, k] = column
         self._enter, self._address, self._code = _entrance(kernel, tuple(map(_kind, arguments)))
         self.count, self._shared = count, count > 1 and elements >= _SHARED_WORK
-        self._kept = arguments  # arrays among them
+        self._kept = arguments  # keeps its arrays alive
         self._head = [0, 0, 0, count, 1, count, self._rows.ctypes.data]
         self._call = ctypes.c_int64 * (_ARRAYS + sum(isinstance(a, Part) for a in arguments))
 
@@ -85,12 +85,12 @@ class Plan:
 
 
 def address(array: Any) -> int:
-    """Where a NumPy array begins; its own ways to say so take a microsecond."""
+    """The address of a NumPy array; `array.ctypes` would take a microsecond."""
     return ctypes.addressof(ctypes.c_char.from_buffer(array))
 
 
 def _kind(argument: Any) -> Any:
-    """Whether it is an array, and of which kind; and whether its address comes with the call."""
+    """Its kind: dtype, dimensions, and whether its address comes with the call, for arrays."""
     if isinstance(argument, Part):
         return argument.dtype, len(argument.shape), True
     if isinstance(argument, Constant):
@@ -112,14 +112,14 @@ def _words(argument: Any) -> list[Any]:
     for length in shape[:0:-1]:
         strides.insert(0, strides[0] * length)
     items = strides[0] // size * shape[0]
-    return [0, 0, items, size, start, *shape, *strides]  # who owns it: nobody
+    return [0, 0, items, size, start, *shape, *strides]  # 0, 0: nobody owns it
 
 
 def _starter() -> Callable[..., None] | None:
-    """GOMP_parallel(function, data, threads, flags), which GCC's programs start threads with.
+    """GOMP_parallel(function, data, threads, flags) of PyTorch's own OpenMP library.
 
-    libgomp has it, and LLVM's and Intel's libraries on Linux. A symbol that is sought in PyTorch's
-    library is found in those that this was linked with, and so is PyTorch's own.
+    libgomp has it, and so have LLVM's and Intel's libraries on Linux. Asked for a symbol, PyTorch's
+    library also looks into those it is linked with.
     """
     if not _team:
         _team.append(_find_starter())

@@ -14,10 +14,7 @@ from rflaf.onnx.graph import Graph
 
 
 def add_activation(graph: Graph, activation: Activation, z: str) -> str:
-    """sigma(z), as the compiled activation gives it: the same table, or the same formula.
-
-    z must be finite, or infinite where a formula allows it; `models` sees to that.
-    """
+    """sigma(z) as the compiled activation gives it; z is finite, or the formula allows infinity."""
     basis, sigma = activation.basis, activation.table()
     if isinstance(sigma, Table):
         return _add_table(graph, sigma, z)
@@ -37,9 +34,9 @@ def add_activation(graph: Graph, activation: Activation, z: str) -> str:
 def _add_table(graph: Graph, table: Table, z: str) -> str:
     """The cubic of the cell that z lies in.
 
-    Its place in the cell is measured from the cell's lower end as it is in the graph's precision:
-    the difference of two close numbers is exact, where that of two positions would not be. The
-    cubics are shifted by what rounding the ends has moved them.
+    Its place there is z minus the cell's lower end, as rounded to the graph's precision. This
+    difference of two close numbers is exact; that of two positions would not be. The cubics are
+    shifted by the rounding errors of the ends.
     """
     real, layout = graph.dtype.type, table.layout
     exact = layout.low + layout.cell * np.arange(layout.n_cells + 1)
@@ -82,7 +79,7 @@ def _add_polynomial(graph: Graph, coefficients: Array, z: str) -> str:
 
 
 def _silu(graph: Graph, z: str) -> str:
-    # not z times Sigmoid: some runtimes let it end above 0, which a large -z would make much of
+    # not z times Sigmoid, which stays above 0 in some runtimes: a large -z would magnify that
     one = graph.dtype.type(1)
     return graph.add("Div", z, graph.add("Add", graph.add("Exp", graph.add("Neg", z)), one))
 
@@ -97,7 +94,7 @@ def _gelu(graph: Graph, z: str) -> str:
 
 def _softplus(graph: Graph, z: str) -> str:
     if graph.dtype == np.float32:
-        return graph.add("Softplus", z)  # which, as Elu, onnxruntime has in float32 only
+        return graph.add("Softplus", z)  # onnxruntime has it, and Elu, in float32 only
     small = graph.add("Exp", graph.add("Neg", graph.add("Abs", z)))
     rest = graph.add("Log", graph.add("Add", small, graph.dtype.type(1)))
     return graph.add("Add", graph.add("Relu", z), rest)

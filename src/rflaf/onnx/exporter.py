@@ -249,7 +249,7 @@ def _check_rows(
     expected = {name: made[name]() for name in outputs}
     difference = max(_difference(outputs[name], expected[name]) for name in outputs)
     if label is not None:
-        # another label is right only where two classes are as good as equally probable
+        # another label is accepted only if both classes are almost equally probable
         p, chosen = expected["probabilities"], np.searchsorted(last.classes_, label)
         difference = max(difference, float((p.max(axis=1) - p[np.arange(len(p)), chosen]).max()))
     if not difference <= _TOLERANCE:

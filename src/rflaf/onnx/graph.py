@@ -13,10 +13,10 @@ from rflaf.graphs import Operators
 
 Dimension = str | int
 
-# Old enough for every runtime of the last years; nothing below needs a later one.
+# Old enough for every runtime of recent years; nothing below needs a later one.
 OPSET = 17
 IR_VERSION = 8
-ML_DOMAIN = "ai.onnx.ml"  # has what reads strings
+ML_DOMAIN = "ai.onnx.ml"  # has the operator that reads strings
 ML_OPSET = 3
 
 
@@ -24,7 +24,7 @@ class Graph(Operators):
     """Nodes and constants.
 
     The input, the outputs, and the work on the n × M features are in `dtype`, float32 or float64.
-    What is n × d or n × C, and so costs little, is float64 in either.
+    Arrays of n × d or n × C cost little, and are always float64.
     """
 
     def __init__(self, dtype: Any) -> None:
@@ -54,7 +54,6 @@ class Graph(Operators):
         self._outputs.append(_describe(name, dtype, shape))
 
     def model(self, producer: str, version: str) -> ModelProto:
-        """The whole, with the inputs and outputs that it was given."""
         self._check_names()
         ends = self._inputs, self._outputs
         graph = helper.make_graph(self._nodes, producer, *ends, self._constants)

@@ -28,7 +28,7 @@ def _add_features(
 
 
 def add_random_features(graph: Graph, model: RandomFeatures, x: str) -> str:
-    """What `transform` gives, n × M."""
+    """The features that `transform` returns, n × M."""
     form = Standardised(model.mean_, model.scale_)
     inputs, order = form.export(graph, graph.finite(x, len(form.mean)))
     return _add_features(graph, inputs, order, model.components_, model.activation_)
@@ -40,7 +40,7 @@ def add_scores(graph: Graph, model: Any, x: str) -> str:
 
 
 def _readout(graph: Graph) -> Callable[..., str]:
-    """What makes a member's part of the scores, for `export_mixed`."""
+    """A function that adds a member's part of the scores to the graph."""
 
     def readout(member: Member, inputs: str, order: Array) -> str:
         phi = _add_features(graph, inputs, order, member.layer.components, member.layer.activation)

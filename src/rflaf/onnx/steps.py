@@ -28,7 +28,7 @@ from rflaf.onnx.models import add_random_features
 
 
 def add_step(graph: Graph, name: str, step: Any, x: str) -> str:
-    """What the step's `transform` makes of x; `name` is how errors call it."""
+    """x transformed by the step, which errors call `name`."""
     if step is None or (isinstance(step, str) and step == "passthrough"):
         return x
     # by type, and not by isinstance: a subclass may do something else
@@ -155,7 +155,7 @@ def _add_column_encoder(graph: Graph, name: str, step: ColumnEncoder, x: str) ->
     return step.export(graph, x)
 
 
-# What leaves it to others to look at the values
+# Steps that leave the check of the values to others
 _PASSED_ON = (ColumnTransformer, FunctionTransformer, Pipeline)
 STEPS: dict[type, Callable[[Graph, str, Any, str], str]] = {
     ColumnEncoder: _add_column_encoder,

@@ -18,7 +18,7 @@ from rflaf.onnx.graph import ML_DOMAIN, Graph
 
 
 def column_inputs(encoder: ColumnEncoder) -> dict[int, str]:
-    """What each column that is used is given as: "number", "level" or "date"."""
+    """How each column in use is given: as "number", "level" or "date"."""
     found: dict[int, str] = {}
     for part in encoder.parts_:
         if isinstance(part, TextPart):

@@ -61,7 +61,7 @@ class RankCurves:
         cells = int(np.diff(self.ends, prepend=0).max()) - 1
         steps = [1 << k for k in reversed(range((cells - 1).bit_length()))]
         width = 1 << len(steps)  # of a column's part of the tables; no cell is after its last
-        ends = np.full((len(self.ends), width), np.inf)  # the lower ones
+        ends = np.full((len(self.ends), width), np.inf)  # lower ends of the cells
         levels, slopes = np.zeros(ends.shape), np.zeros(ends.shape)
         for k, (knots, level) in enumerate(zip(self.knots, self.levels)):
             used = slice(len(knots) - 1)
