@@ -39,7 +39,7 @@ def test_the_demo_sets_are_what_they_say():
     assert kinds[0].startswith("datetime64")
     assert kinds[1:3] == ["category", "category"]
     assert 0.02 < deliveries.X["weight_kg"].isna().mean() < 0.2
-    assert digits.X.shape == (1797, 64)
+    assert digits.X.shape == (1000, 64)
 
 
 def test_all_models_take_the_frame():
