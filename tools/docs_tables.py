@@ -301,18 +301,22 @@ def networks() -> str:
         ((row["data"], row["network"], row["budget"]), row["activation"]): row
         for row in result["rows"]
     }
-    columns, names = (list(dict.fromkeys(pair[k] for pair in found)) for k in (0, 1))
+    places, names = (list(dict.fromkeys(pair[k] for pair in found)) for k in (0, 1))
+    order = list(dict.fromkeys(place[:2] for place in places))
     rows = []
-    for name in names:
-        cells = [found.get((column, name)) for column in columns]
-        rows.append([name, *("" if r is None else _spread(r) for r in cells)])
+    for data, network, budget in sorted(places, key=lambda place: order.index(place[:2])):
+        epochs = budget.removeprefix("time of ").removesuffix(" with ReLU")
+        cells = [found.get(((data, network, budget), name)) for name in names]
+        cells[names.index("ReLU")] = found[(data, network, epochs), "ReLU"]  # both budgets are its
+        shown = ["" if cell is None else _spread(cell) for cell in cells]
+        rows.append([f"{data}, {network}", budget, *shown])
     firsts = {row["data"]: row for row in found.values()}
     notes = [
         f"{data}: {row['measure']}, {row['train_rows']:,} training and {row['test_rows']:,} test "
         f"rows, {len(row['errors'])} seeds."
         for data, row in firsts.items()
     ]
-    table = markdown(["", *(", ".join(column) for column in columns)], rows)
+    table = markdown(["", "budget", *names], rows)
     return f"{table}\n\n{' '.join(notes)} {measured_on('networks')}"
 
 
