@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from rflaf.bases import RBF, BSpline, Continued
+from rflaf.nn import RFLAF, LearnableActivation, eager, team
 from rflaf.nn import table_kernels as kernels
-from rflaf.nn import team
 from rflaf.nn.layouts import basis_name, named_basis
 from rflaf.nn.table_maps import table_map
 from rflaf.runtime import threads
@@ -169,3 +169,33 @@ def test_copies_of_sums():
     from rflaf.fused import jit_vectors
 
     assert kernels._COPIES == jit_vectors.COPIES
+
+
+@pytest.mark.parametrize("grad", [False, True], ids=["values", "training"])
+def test_memory_is_the_cpu_s_whatever_the_default_device_is(grad):
+    layer, z = LearnableActivation(), torch.randn(300, 300)
+    network, x = RFLAF(4, 300, input_scale=None, seed=0), torch.randn(300, 4)
+    expected = layer(z), network(x)
+    eager._all_rows.cache_clear()
+    with torch.device("meta"), torch.set_grad_enabled(grad):
+        found = layer(z), network(x)
+    for one, other in zip(found, (*expected, *expected)):
+        assert torch.equal(one, other)
+    assert torch.equal(network(x), expected[1])
+
+
+def test_what_is_no_plain_memory_is_computed_or_refused():
+    layer, z = LearnableActivation(), torch.randn(5)
+    assert torch.equal(layer(torch._neg_view(z)), layer(-z))
+    with torch.no_grad():
+        zeros = layer(torch._efficientzerotensor(5))
+    assert torch.equal(zeros, layer(torch.zeros(5)))
+    for wrong in (torch.empty(3, device="meta"), torch._neg_view(z)):
+        with pytest.raises(TypeError, match="plain tensors"):
+            kernels.place_of(wrong)
+
+
+def test_sums_of_many_elements_stay_in_small_ranges():
+    _, rows = kernels._split(30_000_000, 1)
+    assert rows.max() <= kernels._LARGEST
+    assert rows.sum() == 30_000_000

@@ -35,7 +35,7 @@ _OPTIONS = {
     "nogil": True,
     "fastmath": {"contract", "nsz", "reassoc"},
     "error_model": "numpy",
-    "no_cfunc_wrapper": True,  # Python alone calls a kernel
+    "no_cfunc_wrapper": True,  # who calls a kernel from machine code needs none
 }
 internal = njit(**_OPTIONS, no_cpython_wrapper=True)  # parts of kernels, which alone call them
 inlined = njit(**_OPTIONS, no_cpython_wrapper=True, forceinline=True)  # and whose calls cost time

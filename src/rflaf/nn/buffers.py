@@ -29,7 +29,7 @@ def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """As `torch.empty` on the CPU, in memory that may have served before."""
     size = math.prod(shape) * dtype.itemsize
     if not _SMALLEST <= size <= _MOST:
-        return torch.empty(shape, dtype=dtype)
+        return torch.empty(shape, dtype=dtype, device="cpu")
     with _lock:
         memory = torch.from_numpy(_free_array(size))
     return memory.view(dtype).view(shape)
@@ -40,7 +40,7 @@ def _free_array(size: int) -> Any:
         if len(_kept[k]) == size and sys.getrefcount(_kept[k]) == _KEPT_ALONE:
             _kept.append(_kept.pop(k))
             return _kept[-1]
-    _kept.append(torch.empty(size, dtype=torch.uint8).numpy())
+    _kept.append(torch.empty(size, dtype=torch.uint8, device="cpu").numpy())
     while sum(map(len, _kept)) > _MOST:  # the least recently used; tensors in use keep it
         del _kept[0]
     return _kept[-1]

@@ -18,6 +18,7 @@ from rflaf import fused
 from rflaf.nn import buffers, gather, ops, table_kernels
 from rflaf.nn.layouts import layout_of
 from rflaf.nn.ops import as_numpy
+from rflaf.nn.table_kernels import is_plain
 from rflaf.nn.table_maps import table_map
 from rflaf.runtime.threads import at_most
 
@@ -61,7 +62,7 @@ def readout(z: Tensor, a: Tensor, V: Tensor, basis: str, rows: Tensor | None = N
     here = z.ndim == 2 and _fits(z, z.shape[1], a, V, basis)
     training = torch.is_grad_enabled() and (z.requires_grad or a.requires_grad or V.requires_grad)
     if rows is not None:
-        numbers = rows.ndim == 1 and rows.numel() > 0 and rows.dtype == torch.int64
+        numbers = rows.ndim == 1 and rows.numel() > 0 and rows.dtype == torch.int64 and rows.is_cpu
         if not (here and training and not z.requires_grad and numbers):
             z, rows = z.index_select(0, rows), None
     if not (here and z.numel()):
@@ -76,7 +77,7 @@ def readout(z: Tensor, a: Tensor, V: Tensor, basis: str, rows: Tensor | None = N
 def _fits(x: Tensor, width: int, a: Tensor, V: Tensor, basis: str) -> bool:
     """Whether the kernels take V for so many columns of Z, and x may go to them."""
     few = V.shape[0] == width and 0 < V.numel() <= _MOST_OUTPUTS * width
-    return few and V.dtype == x.dtype and runs_here(x, a, basis)
+    return few and V.dtype == x.dtype and runs_here(x, a, basis) and is_plain(V)
 
 
 def runs_here(z: Tensor, a: Tensor, basis: str) -> bool:
@@ -86,14 +87,16 @@ def runs_here(z: Tensor, a: Tensor, basis: str) -> bool:
 
 def runs_eagerly(z: Tensor, a: Tensor) -> bool:
     """Whether kernels for NumPy's arrays may be called: on the CPU, and nobody traces."""
-    if z.device.type != "cpu" or z.dtype not in (torch.float32, torch.float64):
+    if z.dtype not in (torch.float32, torch.float64):
         return False
     traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     if traced or torch.compiler.is_compiling():
         return False
     if torch.is_autocast_enabled("cpu") or torch._C._are_functorch_transforms_active():
         return False
-    return type(z) is Tensor and a.dtype == z.dtype and z.numel() > 0
+    # a compiler, which has gone by now, knows no such questions
+    plain = type(z) is Tensor and is_plain(z) and is_plain(a)
+    return plain and a.dtype == z.dtype and z.numel() > 0
 
 
 def differentiable(
@@ -128,7 +131,7 @@ class _Activate(torch.autograd.Function):
             return *found, None, None
         shape = _as_channels(z, a, dim)
         dz = buffers.empty(z.shape, z.dtype) if need_z else None
-        sums = table_kernels.cell_sums(tables, z.contiguous(), shape, h.contiguous(), dz)
+        sums = table_kernels.cell_sums(tables, z.contiguous(), shape, _numbers(h), dz)
         da = table_map(basis).pull_back(sums, a) if need_a else None
         return dz, da, None, None
 
@@ -169,15 +172,18 @@ class _Readout(torch.autograd.Function):
         dz = da = None
         if need_z or need_a:
             dz = buffers.empty(z.shape, z.dtype) if need_z else None
-            sums = table_kernels.readout_sums(
-                tables, z, _order(rows, len(z)), V, h.contiguous(), dz
-            )
+            sums = table_kernels.readout_sums(tables, z, _order(rows, len(z)), V, _numbers(h), dz)
             da = table_map(basis).pull_back(sums, a) if need_a else None
         if W is None or dz is None:
             return dz, None, da, dv, None, None
         dx = dz @ W.T if need_x else None
         dw = x.T.contiguous() @ dz if need_w else None  # a copy of few numbers: a faster product
         return dx, dw, da, dv, None, None
+
+
+def _numbers(h: Tensor) -> Tensor:
+    """A gradient as numbers in memory, which PyTorch may not have made of it yet."""
+    return (h if is_plain(h) else h + 0).contiguous()
 
 
 def _order(rows: Tensor | None, n: int) -> Tensor:
@@ -187,7 +193,7 @@ def _order(rows: Tensor | None, n: int) -> Tensor:
 @lru_cache(maxsize=4)
 def _all_rows(n: int) -> Tensor:
     with torch.inference_mode(False):  # a cached tensor must not belong to one mode
-        return torch.arange(n)
+        return torch.arange(n, device="cpu")
 
 
 def _as_channels(z: Tensor, a: Tensor, dim: int) -> tuple[int, int, int]:

@@ -41,7 +41,7 @@ def evaluate(z: Tensor, a: Tensor, basis: str, order: int) -> Tensor:
         return gather.evaluate(z, a, basis, order).contiguous()
     if layout_of(basis) is None:
         return torch.from_numpy(fused.apply(sigma(a, basis), as_numpy(z)))
-    out = torch.empty(z.shape, dtype=z.dtype)
+    out = torch.empty(z.shape, dtype=z.dtype, device=z.device)
     table_kernels.apply_tables(
         table_map(basis).tables(a, z.dtype), z.contiguous(), _channels(z, a), out
     )
@@ -179,7 +179,7 @@ def _gradients(
         dz, sums = gpu_kernels().gradients(*given)
         da = maps.device_pull_back(sums, a) if need_a else sums
         return dz.view(z.shape) if need_z else dz, da
-    dz = torch.empty(z.shape if need_z else 0, dtype=z.dtype)
+    dz = torch.empty(z.shape if need_z else 0, dtype=z.dtype, device=z.device)
     block, upstream = z.contiguous(), g.to(z.dtype).contiguous()
     target = dz if need_z else None
     sums = table_kernels.cell_sums(

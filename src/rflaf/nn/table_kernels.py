@@ -22,7 +22,8 @@ from rflaf.nn.team import Constant, Part, Plan, address
 Shape = tuple[int, int, int]  # outer, channels, inner
 
 _CHUNK = 1 << 15  # elements of a range
-_MOST_SUMS = 32  # ranges that have sums of their own
+_LARGEST = 6 << 15  # elements of a range at most, whose sums are in the precision of z
+_MOST_SUMS = 32  # ranges that have sums of their own, unless these would be larger
 _ACROSS = 512  # columns that go through all rows together, where each channel has its table
 _TOGETHER = 64  # channels of them at most, whose tables stay in the second-level cache
 _COPIES = 4  # of the sums of one activation: `rflaf.fused.jit_vectors.COPIES`
@@ -31,7 +32,7 @@ _COPIES = 4  # of the sums of one activation: `rflaf.fused.jit_vectors.COPIES`
 def apply_tables(tables: Tables, z: Tensor, shape: Shape, out: Tensor) -> None:
     """sigma_c(z) of every channel c, into `out`; z is `shape`, flat."""
     plan = _apply_plan(shape, tables.cells.shape[1], tables.cells.dtype.char)
-    plan.run(z.data_ptr(), *map(address, tables), out.data_ptr())
+    plan.run(place_of(z), *map(address, tables), place_of(out))
 
 
 def cell_sums(tables: Tables, z: Tensor, shape: Shape, g: Tensor, dz: Tensor | None) -> Any:
@@ -43,19 +44,19 @@ def cell_sums(tables: Tables, z: Tensor, shape: Shape, g: Tensor, dz: Tensor | N
         sums.fill(0)
     else:
         sums = np.zeros((plan.count, cells.shape[1], _COPIES, 4), cells.dtype)
-    places = *map(address, tables), g.data_ptr(), address(sums)
-    plan.run(z.data_ptr(), *places, 0 if dz is None else dz.data_ptr())
+    places = *map(address, tables), place_of(g), address(sums)
+    plan.run(place_of(z), *places, 0 if dz is None else place_of(dz))
     return sums if shape[1] > 1 else _total(sums)
 
 
 def readout_tables(tables: Tables, z: Tensor, order: Tensor, v: Tensor, phi: Tensor) -> Tensor:
     """sigma(Z) V, n × C, and sigma(Z) into `phi`, where Z is the rows of z that `order` names."""
     cells, right = tables.cells, _rows_of(v)
-    out = torch.empty((order.shape[0], right.shape[0]), dtype=z.dtype)
+    out = torch.empty((order.shape[0], right.shape[0]), dtype=z.dtype, device="cpu")
     plan = _readout_plan(z.shape, *out.shape, cells.shape[1], cells.dtype.char)
     arrays = map(address, tables)
-    places = z.data_ptr(), order.data_ptr(), *arrays, right.data_ptr(), phi.data_ptr()
-    if not plan.run(*places, out.data_ptr()):
+    places = place_of(z), place_of(order), *arrays, place_of(right), place_of(phi)
+    if not plan.run(*places, place_of(out)):
         raise IndexError(
             f"The rows to read must be numbers from 0 to {len(z) - 1}. "
             f"Got {int(order.min())} to {int(order.max())} instead."
@@ -71,9 +72,21 @@ def readout_sums(
     shapes = z.shape, order.shape[0], right.shape[0], cells.shape[1]
     plan = _readout_sums_plan(*shapes, cells.dtype.char, dz is not None)
     sums = np.zeros((plan.count, cells.shape[1], _COPIES, 4), cells.dtype)
-    arrays = *map(address, tables), h.data_ptr(), right.data_ptr(), address(sums)
-    plan.run(z.data_ptr(), order.data_ptr(), *arrays, 0 if dz is None else dz.data_ptr())
+    arrays = *map(address, tables), place_of(h), place_of(right), address(sums)
+    plan.run(place_of(z), place_of(order), *arrays, 0 if dz is None else place_of(dz))
     return _total(sums)
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor is numbers in the memory of the CPU, and no promise of any."""
+    return tensor.is_cpu and not (tensor.is_neg() or tensor._is_zerotensor())
+
+
+def place_of(tensor: Tensor) -> int:
+    """Where its numbers begin. Machine code reads there, whatever is there."""
+    if not is_plain(tensor):
+        raise TypeError(f"A kernel of the CPU needs plain tensors there. Got {tensor.device}.")
+    return tensor.data_ptr()
 
 
 def _rows_of(v: Tensor) -> Tensor:
@@ -187,6 +200,6 @@ def _ranges(shape: Shape, n_rows: int, dtype: str) -> tuple[int, Part, tuple[Any
 
 def _split(n: int, width: int) -> tuple[Any, Any]:
     """Where ranges of n rows begin, and how many rows each has."""
-    step = max(1, _CHUNK // width, -(-n // _MOST_SUMS))
+    step = max(1, _CHUNK // width, min(-(-n // _MOST_SUMS), _LARGEST // width))
     first = np.arange(0, n, step)
     return first, np.minimum(step, n - first)
