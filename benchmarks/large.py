@@ -1,12 +1,12 @@
-"""Tables of many rows, none left out: python benchmarks/large.py [NAME ...] [--models "rflaf;..."]
+"""Tables of many rows, none left out: python benchmarks/large.py [NAME ...] [--models rflaf,...]
 
 Read from $RFLAF_DATA, but for `smooth` and `jumps`: a million rows of known functions with noise.
 Peers are LightGBM (3,000 trees, rate 0.05, 63 leaves, early stopping on a tenth) and CatBoost with
 its defaults, where they are installed (benchmarks/peers.txt). A tenth of the rows is for testing.
-"without local models" is the default fit with `local_models=False`. "rflaf, AVX-512" is the default
-fit with OPENBLAS_CORETYPE=SkylakeX: on AMD processors OpenBLAS does not use AVX-512 unless asked.
-Losses and seconds as in benchmarks/tables.py; `gigabytes` is the largest memory of the process that
-fits. Results are written after each table.
+"without local models" is the default fit with `local_models=False`. "rflaf with AVX-512" is the
+default fit with OPENBLAS_CORETYPE=SkylakeX: on AMD processors OpenBLAS does not use AVX-512 unless
+asked. Losses and seconds as in benchmarks/tables.py; `gigabytes` is the largest memory of the
+process that fits. Results are written after each table.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SUITE = {
 }
 NAMES = ("protein", "kin40k", *SUITE, "adult", "smooth", "jumps")
 BOOSTED = {"n_estimators": 3000, "learning_rate": 0.05, "num_leaves": 63}
-AVX512 = "rflaf, AVX-512"
+AVX512 = "rflaf with AVX-512"
 MODELS = ("rflaf", "without local models", AVX512, "lightgbm", "catboost")
 
 
@@ -120,6 +120,6 @@ if __name__ == "__main__":
     else:
         parser = argparse.ArgumentParser(description=__doc__)
         parser.add_argument("names", nargs="*", help=f"of {', '.join(NAMES)}; default: all")
-        parser.add_argument("--models", default=";".join(MODELS), help="separated by semicolons")
+        parser.add_argument("--models", default=",".join(MODELS), help="separated by commas")
         options = parser.parse_args()
-        main(options.names, options.models.split(";"))
+        main(options.names, options.models.split(","))

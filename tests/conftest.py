@@ -18,6 +18,7 @@ from rflaf.bases import (
     Fixed,
     get_basis,
 )
+from rflaf.runtime import threads
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 settings.register_profile("rflaf", deadline=None, max_examples=60, derandomize=True)
@@ -80,3 +81,12 @@ def two_teams(monkeypatch):
     X = np.random.default_rng(5).uniform(-2, 2, (240, 4))
     steps = np.floor(3 * X[:, 2]) % 2 + np.floor(2 * X[:, 3]) % 2
     return X, np.sin(2 * X[:, 0]) + X[:, 0] * X[:, 1] + steps
+
+
+@pytest.fixture
+def processors(monkeypatch):
+    """Four of them, and no limit to the threads on them."""
+    for name in ("RFLAF_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(threads, "_available_processors", lambda: 4)
+    monkeypatch.setattr(threads, "_pool", None)

@@ -355,7 +355,7 @@ def recovery() -> str:
     return markdown(["method", *FUNCTIONS], rows)
 
 
-OWN = "rflaf", "without local models"
+OWN = "rflaf", "without local models", "rflaf with AVX-512"
 DOMINANT = "mushroom"  # relative losses there are so large that they decide the mean
 FIGURES = (*("attacks", "effort", "estimators", "fused", "load", "theory", "trust", "wide"),)
 TABLES = {

@@ -16,7 +16,7 @@ NAMES = {
     "hist_gradient_boosting": "HistGradientBoosting",
     "lightgbm": "LightGBM",
     "catboost": "CatBoost",
-    "rflaf, AVX-512": "rflaf, AVX-512",
+    "rflaf with AVX-512": "rflaf with AVX-512",
     "without local models": "without local models",
 }
 

@@ -179,15 +179,6 @@ def test_an_error_in_a_chunk_is_raised():
     assert not threads._inside
 
 
-@pytest.fixture
-def processors(monkeypatch):
-    """Four of them, and no limit to the threads on them."""
-    for name in ("RFLAF_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(threads, "_available_processors", lambda: 4)
-    monkeypatch.setattr(threads, "_pool", None)
-
-
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, ZeroDivisionError])
 def test_helpers_stop_soon_after_their_caller_has_left(processors, failure):
     """Someone who presses Ctrl-C does not wait for what a helper has just begun."""

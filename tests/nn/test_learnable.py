@@ -253,3 +253,12 @@ def test_missing_torch_names_the_extra(module):
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert "pip install 'rflaf[torch]'" in result.stderr
+
+
+def test_how_close_the_start_is_inside_the_grid():
+    z = torch.linspace(-2, 2, 4001)  # what docs/nn.md says
+    known = {"relu": z.relu(), "identity": z}
+    for basis, most in (("rbf", 0.22), ("bspline", 0.02)):
+        starts = {name: LearnableActivation(basis, init=name)(z) for name in known}
+        apart = max((starts[name] - known[name]).abs().max().item() for name in known)
+        assert round(apart, 2) == most

@@ -61,13 +61,8 @@ def everything():
     return [array for shape in SHAPES for array in block(shape)] + list(network())
 
 
-@pytest.fixture
-def processors(monkeypatch):
-    """Four of them, and no limit to the threads on them."""
-    for name in ("RFLAF_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(threads, "_available_processors", lambda: 4)
-    monkeypatch.setattr(threads, "_pool", None)
+@pytest.fixture(autouse=True)
+def same_threads_afterwards():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
